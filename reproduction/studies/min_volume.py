@@ -11,8 +11,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 
-from nonneg import MinVolNMF, SeparableNMF
+from nonneg import MinVolNMF, SeparableNMF, select_anchors
 from nonneg.applications import Unmixing
+from nonneg.applications.hyperspectral.abundances import weights_of
 from nonneg.metrics import spectral_angles
 from reproduction import data as datasets
 from reproduction.artifacts import Artifact, Curves, Figure, Series, Table, Verdict
@@ -151,17 +152,23 @@ def _real(setting: Setting) -> list[dict[str, Any]]:
     for name in ("spa", "vca", "snpa", "min-volume"):
         for norm in norms if name != "min-volume" else ("auto",):
             started = time.perf_counter()
-            model = Unmixing(len(H), method=name, constraint=constraint, normalize=norm, random_state=0).fit(
-                cube
-            )
+            if name == "min-volume":
+                model = Unmixing(len(H), method=name, constraint=constraint, random_state=0).fit(cube)
+                endmembers, weights = model.endmembers_, model.abundances_.reshape(-1, len(H))
+            else:
+                pixels = cube.reshape(-1, cube.shape[2])
+                endmembers = pixels[
+                    select_anchors(pixels, len(H), method=name, normalize=norm, rng=0).anchors
+                ]
+                weights = weights_of(pixels, endmembers, constraint)
+                weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
             seconds = time.perf_counter() - started
-            weights = model.abundances_.reshape(-1, len(H))
-            shares = weights * model.endmembers_.sum(axis=1)
+            shares = weights * endmembers.sum(axis=1)
             shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
             found.append(
                 {"method": name, "normalize": norm, "seconds": seconds}
-                | _errors(model.endmembers_, weights, H, W)
-                | {"share_rmse": _errors(model.endmembers_, shares, H, W)["rmse"]}
+                | _errors(endmembers, weights, H, W)
+                | {"share_rmse": _errors(endmembers, shares, H, W)["rmse"]}
             )
     return found
 

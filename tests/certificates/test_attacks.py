@@ -180,9 +180,7 @@ def test_the_bound_of_an_image_is_below_what_rounding_leaves_of_it(noise, rng):
     right, _ = np.linalg.qr(rng.standard_normal((60, 3)))
     X = left * [1.0, 0.5, noise * math.sqrt(1.25)] @ right.T
     fitted = left[:, :2] * [1.0, 0.5] @ right[:, :2].T
-    mixtures = Mixtures.of(400, 2, 60, np.float64)
-    mixtures.gram, mixtures.squared_norm = X.T @ X, float(np.sum(X**2))
-    mixtures.squared_residual, mixtures.n_pixels = float(np.sum((X - fitted) ** 2)), 400
+    mixtures = Mixtures(np.zeros((400, 2)), np.zeros(400), X.T @ X, float(np.sum((X - fitted) ** 2)), 400)
     statement = image_statements(mixtures, np.ones((2, 60)))[0]
     assert statement.quantities["lower_bound"] <= noise
     assert statement.number is None or statement.number >= 1.0 - 1e-9

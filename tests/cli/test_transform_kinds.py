@@ -11,6 +11,7 @@ from tests.cli.transform_runs import run, the_error
 
 import nonneg
 from nonneg.applications import MixedMembership, TopicModel, Unmixing
+from nonneg.applications.hyperspectral import Cube
 from nonneg.cli import main
 from nonneg.datasets import separable_dirichlet
 
@@ -131,7 +132,7 @@ def test_bad_bands_of_the_new_scene_are_left_out(tmp_path, capsys):
     metadata = {"bbl": flags}
     spectral.envi.save_image(str(tmp_path / "new.hdr"), cube, ext="img", metadata=metadata)
     assert run(tmp_path / "m.npz", tmp_path / "new.hdr", "--quiet", "-o", tmp_path / "out") == 0
-    expected = model.transform(cube, bands=np.array(flags, dtype=bool))
+    expected = model.transform(Cube(cube, bands=np.array(flags, dtype=bool)))
     np.testing.assert_allclose(np.load(tmp_path / "out" / "abundances.npy"), expected, atol=1e-6)
     capsys.readouterr()
     words = ["--all-bands", "--quiet", "-o", tmp_path / "out"]

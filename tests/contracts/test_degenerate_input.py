@@ -182,7 +182,7 @@ CALLS = {
     "TopicModel": topics,
     "MutationalSignatures": signatures,
     "Unmixing": unmixing(),
-    "Unmixing, min-volume": unmixing(method="min-volume", max_iter=10),
+    "Unmixing, min-volume": unmixing(method="min-volume", method_params={"max_iter": 10}),
     "Unmixing, snpa": unmixing(method="snpa"),
     "SourceSeparation": separation,
     "factorize": lambda X, k: (lambda r: (r.W, r.H, np.array(r.loss)))(
@@ -246,7 +246,7 @@ def test_answers_where_there_is_one():
     for case in ("constant", "identical rows"):
         cube = CASES[case].reshape(4, 5, 6)
         np.testing.assert_allclose(Unmixing(1).fit(cube).endmembers_, cube[0, :1])
-        with pytest.raises(InvalidDataError, match="n_endmembers=2, but the pixels differ in 0 directions"):
+        with pytest.raises(InvalidDataError, match=r"n_endmembers=2, but .* differ in too few directions"):
             Unmixing(2).fit(cube)
     with pytest.raises(InvalidDataError, match=r"entries up to .*e\+200, whose squares leave the range"):
         Unmixing(3).fit(CASES["1e200"].reshape(4, 5, 6))

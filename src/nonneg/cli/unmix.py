@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,10 +68,9 @@ def run(options: argparse.Namespace) -> None:
     said = arguments.parameters(options, "method", "constraint", "negative_tol")
     model = Unmixing(scene.n_endmembers or "auto", **said)
     _, seconds = terminal.timed(model.fit, scene.cube, mask=scene.mask)
-    estimate = model.n_endmembers_estimate_
-    if estimate is not None and not options.quiet:
-        terminal.note(f"-k {estimate.recommended}: {estimate.reason}")
     record = cubes.describe(model, scene, seconds)
+    if record.result["estimates"] and not options.quiet:
+        terminal.note(f"-k {model.n_endmembers_}: {cubes.listed(record.result['estimates'])}")
     names = cubes.endmember_names(record)
     places = np.flatnonzero(model.bands_) if model.wavelengths_ is None else in_nanometers(model.wavelengths_)
     # The format in which `--library` reads spectra.
@@ -97,9 +97,12 @@ def maps_file(
 ) -> dict[str, Any]:
     """Return the file of abundance maps, in the format that was asked for."""
     from nonneg.applications.hyperspectral import write_maps
+    from nonneg.cli import files
 
-    name = f"abundances.{'hdr' if options.maps == 'envi' else 'npy'}"
-    return {name: lambda path: write_maps(path, maps, names or None, georeference=cube.georeference)}
+    if options.maps != "envi":
+        return {"abundances.npy": files.array_file(maps)}
+    write = partial(write_maps, maps=maps, names=names or None, georeference=cube.georeference)
+    return {"abundances.hdr": write}
 
 
 def read_image(path: Path, options: argparse.Namespace) -> Cube:
@@ -118,7 +121,6 @@ def read_mask(options: argparse.Namespace) -> Any:
 def _opened_scene(options: argparse.Namespace) -> Scene:
     """Open the scene that was asked for."""
     from nonneg.applications.hyperspectral import read_library
-    from nonneg.applications.hyperspectral.library import known_spectra
     from nonneg.io.envi import in_nanometers
     from nonneg.report.cubes import Scene
 
@@ -143,7 +145,7 @@ def _opened_scene(options: argparse.Namespace) -> Scene:
     if options.library is not None:
         library = read_library(options.library)
         # A library that does not fit is told before the work, not after it.
-        known_spectra(library, cube.kept_wavelengths, cube.kept)
+        library.at(cube.kept_wavelengths, cube.kept)
     return replace(scene, cube=cube, mask=read_mask(options), library=library)
 
 

@@ -29,7 +29,6 @@ _COLUMNS = {
     "mean_abundance": ("mean abundance", html.percent),
     "name": "looks like",
     "angle": ("angle", "{:.2f}°".format),
-    "nearest": "nearest",
 }
 
 
@@ -46,7 +45,7 @@ class Scene:
 
 def describe(model: Any, scene: Scene, seconds: float) -> Record:
     """Return the record of an unmixed image."""
-    cube, k, estimate = scene.cube, model.n_endmembers_, model.n_endmembers_estimate_
+    cube, k = scene.cube, model.n_endmembers_
     match = None if scene.library is None else model.match(scene.library)
     means = np.nanmean(model.abundances_.reshape(-1, k), axis=0)
     places = None if cube.wavelengths is None else in_nanometers(cube.wavelengths)
@@ -71,7 +70,7 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
         # Minimum volume gives endmembers that no pixel has to equal.
         "pure": "volume" not in f"{model.result_.method} {how}",
         "explained": 1.0 - float(model.relative_error_) ** 2,
-        "estimate": None if estimate is None else estimate.as_dict(),
+        "estimates": model.n_endmembers_estimates_,
         "mean_angle": None if match is None else float(np.nanmean(match.angles)),
         "seconds": seconds,
     }
@@ -83,7 +82,6 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
             "mean_abundance": float(means[at]),
             "name": None if match is None else match.names[at],
             "angle": None if match is None or match.chosen[at] < 0 else float(match.angles[at]),
-            "nearest": None if match is None else match.nearest[at],
         }
         for at in range(k)
     ]
@@ -120,7 +118,7 @@ def _answer(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
 
 def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     rows, columns, bands = (html.number(side) for side in data["shape"])
-    method, how, number = result["method"], result["how"], result["estimate"]
+    method, how = result["method"], result["how"]
     if how is not None:
         method = how if method == "auto" else f"{method} ({how})"
     told = (
@@ -128,13 +126,18 @@ def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
         f"{'Pure pixels' if result['pure'] else 'Endmembers'} by {method}, abundances with the constraint "
         f"{result['constraint']}, in {html.seconds(result['seconds'])}."
     )
-    if number is not None:
-        told += f" The number of endmembers was estimated: {number['reason'].rstrip('.')}."
+    if result["estimates"]:
+        told += f" The number of endmembers was estimated: {listed(result['estimates'])}."
     return told + html.noted(
         (len(data["bands_left_out"]), "band", "left out as bad"),
         (data["n_left_out"], "pixel", "without data or left out"),
         (data["n_clipped"], "value", "below zero set to zero"),
     )
+
+
+def listed(estimates: Mapping[str, int]) -> str:
+    """Return what the estimates of the number of endmembers say, in words."""
+    return ", ".join(f"{name} {number}" for name, number in estimates.items())
 
 
 def table(record: Record) -> list[dict[str, Any]]:

@@ -42,11 +42,7 @@ def test_abundances_are_those_of_least_squares(constraint, rng):
 
 
 def image(energies, squared_residual):
-    mixtures = Mixtures.of(10, 2, len(energies), np.float64)
-    mixtures.gram[:] = np.diag(energies)
-    mixtures.squared_norm, mixtures.squared_residual = float(sum(energies)), squared_residual
-    mixtures.n_pixels, mixtures.largest_norm = 10, 9.0
-    return mixtures
+    return Mixtures(np.zeros((10, 2)), np.zeros(10), np.diag(energies), squared_residual, 10, 9.0)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +57,7 @@ def test_no_spectra_leave_less_than_the_bound(squared_residual, verdict):
     assert found.quantities["relative_error"] == pytest.approx(math.sqrt(squared_residual / 100))
     assert found.quantities["n_pixels"] == 10
     assert f"leave {10 * math.sqrt(squared_residual):.3g}% of the image" in found.sentence
-    assert "any 2 spectra must leave (14.1%)" in found.sentence
+    assert "no 2 spectra leave less than 14.1%" in found.sentence
 
 
 def test_images_that_spectra_explain_up_to_rounding():
@@ -69,18 +65,7 @@ def test_images_that_spectra_explain_up_to_rounding():
     assert (found.verdict, found.number) == (Verdict.HOLDS, None)
     found = image_statements(image([60.0, 40.0, 0.0], 1e-6), SPECTRA)[0]
     assert found.verdict == Verdict.NOT_VERIFIABLE
-    assert "2 spectra can explain all of it" in found.sentence
-    one = image_statements(image([60.0, 0.0], 0.0), SPECTRA[:1])[0]
-    assert "1 spectrum can" in one.sentence
-
-
-@pytest.mark.parametrize(("near", "verdict"), [(5, Verdict.HOLDS), (4, Verdict.FAILS)])
-def test_half_of_the_pixels_are_as_bright_as_the_pure_ones(near, verdict):
-    mixtures = image([60.0, 40.0, 1.0], 1.0)
-    mixtures.n_near_one = near
-    _, statement, _ = image_statements(mixtures, SPECTRA)
-    assert (statement.name, statement.verdict, statement.number) == ("sum-to-one", verdict, near / 10)
-    assert f"For {10 * near}% of the pixels" in statement.sentence
+    assert image_statements(image([60.0, 0.0], 0.0), SPECTRA[:1])[0].verdict == Verdict.HOLDS
 
 
 @pytest.mark.parametrize(

@@ -93,9 +93,8 @@ def test_another_scene_with_bad_bands_of_its_own(planted, spoilt):
     own = np.arange(BANDS) != 12
     maps = model.transform(Cube(other, bands=own))
     np.testing.assert_allclose(maps, model.abundances_, atol=1e-6)
-    np.testing.assert_allclose(model.transform(other, bands=own), maps)
     with pytest.raises(ShapeError, match="2 bands are used both in this image and in that of fit"):
-        model.transform(other, bands=np.arange(BANDS) < 4)
+        model.transform(Cube(other, bands=np.arange(BANDS) < 4))
 
 
 def test_pixels_without_data_are_told_by_the_bands_that_count(planted, spoilt):
@@ -159,19 +158,6 @@ def test_reflectances_in_whole_numbers(tmp_path, planted):
     np.testing.assert_allclose(model.transform(values), model.abundances_, atol=1e-2)
 
 
-def test_the_value_for_no_data_in_some_bands(planted):
-    values = np.round(1000 * planted.X.reshape(ROWS, COLUMNS, BANDS)).astype(np.uint16)
-    row, column = divmod(next(at for at in range(ROWS * COLUMNS) if at not in planted.anchors), COLUMNS)
-    values[row, column, 3:5] = 65535
-    with pytest.warns(NonnegWarning, match=r"^1 pixels have the no-data value, 65535, in some .*--mask"):
-        Unmixing(K, method="snpa").fit(values, no_data=65535)
-    mask = np.ones((ROWS, COLUMNS), bool)
-    mask[row, column] = False
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Unmixing(K, method="snpa").fit(values, mask=mask, no_data=65535)
-
-
 def test_the_value_for_no_data_below_zero_in_some_bands(planted):
     values = planted.X.reshape(ROWS, COLUMNS, BANDS).copy()
     values[2, 3, 5] = -9999
@@ -233,8 +219,7 @@ def test_warnings_name_the_line_that_fits(rng):
     values = rng.dirichlet(np.ones(3), 60).reshape(6, 10, 3) @ rng.random((3, 8))
     values[0, 0] = 0.0
     values[0, 1, 0] = -1e-3
-    values[0, 2, 0] = 99.0
     with pytest.warns(NonnegWarning) as caught:
-        Unmixing(2, method="snpa").fit(values, no_data=99.0)
-    assert len(caught) == 3
+        Unmixing(2, method="snpa").fit(values)
+    assert len(caught) == 2
     assert {entry.filename for entry in caught} == {__file__}

@@ -9,7 +9,7 @@ import pytest
 from reproduction.data import load_moffett, store
 
 from nonneg.applications import Unmixing
-from nonneg.applications.hyperspectral import SpectralLibrary, pixels, read_cube, unmixing
+from nonneg.applications.hyperspectral import SpectralLibrary, pixels, read_cube
 from nonneg.datasets import load_samson, scene_like, separable_dirichlet
 from nonneg.exceptions import (
     DataChangedWarning,
@@ -18,9 +18,7 @@ from nonneg.exceptions import (
     NegativeDataError,
     NonFiniteDataError,
     ShapeError,
-    UnsupportedError,
 )
-from nonneg.io.cube import as_cube
 from nonneg.metrics import spectral_angles
 
 ROWS, COLUMNS, BANDS, K = 12, 15, 20, 4
@@ -62,17 +60,14 @@ def test_any_method_finds_the_pure_pixels(cube, planted, method):
 
 def test_the_residual_of_a_pixel_is_relative_to_the_pixel(cube, rng):
     noisy = cube + 0.02 * rng.random(cube.shape)
-    model = Unmixing(K, method="spa", constraint="sum-to-one", normalize=None).fit(noisy)
+    model = Unmixing(K, method="spa", constraint="sum-to-one").fit(noisy)
     left = np.linalg.norm(noisy - model.abundances_ @ model.endmembers_, axis=2)
     np.testing.assert_allclose(model.residuals_, left / np.linalg.norm(noisy, axis=2), rtol=1e-6, atol=1e-7)
     assert left.max() > 0.01
 
 
-def test_the_cube_is_neither_changed_nor_copied(cube):
+def test_the_cube_is_not_changed(cube):
     before = cube.copy()
-    scene = pixels.ImagePixels(as_cube(cube), None, 0.05)
-    scene.check()
-    assert np.shares_memory(scene.gathered(), cube)
     Unmixing(K).fit(cube)
     np.testing.assert_array_equal(cube, before)
 
@@ -99,7 +94,6 @@ def test_blocks_give_the_same_answer(cube, monkeypatch, rows, method):
 
 def test_a_mapped_scene_is_not_held_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(pixels, "BLOCK_BYTES", 1 << 19)
-    monkeypatch.setattr(unmixing, "ROWS", 1 << 10)
     shape, spectra = (400, 250, 100), np.random.default_rng(0).integers(100, 4000, (3, 100))
     scene = np.lib.format.open_memmap(tmp_path / "big.npy", "w+", np.uint16, shape)
     for row in range(shape[0]):
@@ -154,7 +148,7 @@ def test_small_negative_entries_are_clipped_and_counted(cube, planted):
     free = next(at for at in range(ROWS * COLUMNS) if at not in planted.anchors)
     row, column = divmod(free, COLUMNS)
     below[row, column, :3] = -0.001 * cube.max()
-    with pytest.warns(DataChangedWarning, match=r"^3 entries below zero in 1 of 180 pixels \(down to -0.00"):
+    with pytest.warns(DataChangedWarning, match=r"^3 entries below zero \(down to -0.00"):
         model = Unmixing(K, method="snpa").fit(below)
     assert model.n_clipped_ == 3
     clipped = Unmixing(K, method="snpa").fit(np.maximum(below, 0))
@@ -175,9 +169,6 @@ def test_brightness_and_shade(planted):
     for constraint in ("sum-to-one", "at-most-one", "normalized", "nonnegative"):
         model = Unmixing(K, method="snpa", constraint=constraint).fit(scene)
         sums[constraint] = model.abundances_.sum(axis=2).ravel()
-        assert ("sum-to-one" in model.certificate_) is (constraint == "sum-to-one")
-        if constraint == "sum-to-one":
-            assert model.certificate_["sum-to-one"].verdict == "fails"
         if constraint == "normalized":
             np.testing.assert_allclose(paired(model, planted).reshape(-1, K), planted.W, atol=1e-6)
     np.testing.assert_allclose(sums["sum-to-one"], 1)
@@ -192,7 +183,6 @@ def test_names_from_a_library(cube, planted):
     found = model.match(library)
     assert sorted(found.names) == list("abcd")
     np.testing.assert_allclose(found.angles, 0, atol=1e-5)
-    assert found.nearest == found.names
 
 
 def test_the_number_is_found_by_merit(cube):
@@ -271,7 +261,7 @@ def test_a_dim_endmember_is_said():
     scene = scene_like(30, 30, n_bands=30, n_materials=2, snr=30, rng=1)
     cube = scene.X.reshape(30, 30, 30)
     cube[:6] = 1e-3 * np.random.default_rng(0).random((6, 30, 30))  # sensor noise in the dark
-    model = Unmixing(3, method="spa", normalize="l1").fit(cube)
+    model = Unmixing(3, method="smoothed-spa").fit(cube)
     assert model.certificate_["endmember-brightness"].verdict == "fails"
     assert "is dim" in model.certificate_["endmember-brightness"].sentence
     bright = Unmixing(2, random_state=0).fit(scene.X.reshape(30, 30, 30)[6:])
@@ -312,24 +302,15 @@ def test_dark_materials_and_corrupt_pixels_do_not_mislead_the_default():
         ({"n_endmembers": 0}, "n_endmembers must be 'auto' or a whole number"),
         ({"n_endmembers": 2.5}, "n_endmembers must be 'auto' or a whole number"),
         ({"n_endmembers": None}, "n_endmembers must be 'auto' or a whole number"),
-        ({"n_endmembers": 2, "normalize": "l1"}, "method='auto' does not accept normalize"),
-        ({"n_endmembers": 2, "max_iter": 3}, "method='auto' does not accept max_iter"),
+        ({"n_endmembers": 2, "method_params": {"speed": 3}}, "method='auto' does not accept speed"),
         ({"n_endmembers": True}, "n_endmembers must be 'auto' or a whole number"),
         ({"n_endmembers": 22}, "20 bands distinguish at most 21 spectra"),
         ({"n_endmembers": 2, "negative_tol": "small"}, "negative_tol must be a number"),
         ({"n_endmembers": 2, "negative_tol": -1}, "negative_tol must be a number"),
         ({"n_endmembers": 2, "constraint": "sum"}, "constraint='sum'"),
         ({"n_endmembers": 2, "method": "nfindr"}, "method='nfindr'"),
-        ({"n_endmembers": 2, "normalize": "max"}, "normalize must be"),
     ],
 )
 def test_parameters_that_are_wrong_are_named(cube, parameters, message):
     with pytest.raises(InvalidParameterError, match=message):
         Unmixing(**parameters).fit(cube)
-
-
-def test_parameters_of_iterations_and_norms(cube):
-    with pytest.raises(UnsupportedError, match="method='smoothed-spa' does not accept max_iter"):
-        Unmixing(K, method="smoothed-spa", max_iter=3).fit(cube)
-    stopped = Unmixing(K, method="merit", max_iter=3, tol=0.0).fit(cube)
-    assert stopped.result_.n_iter == 3

@@ -7,14 +7,13 @@ from nonneg.applications.hyperspectral.library import (
     SpectralLibrary,
     read_library,
 )
-from nonneg.applications.hyperspectral.n_endmembers import EndmemberCount, estimate_n_endmembers
+from nonneg.applications.hyperspectral.n_endmembers import estimate_n_endmembers
 from nonneg.applications.hyperspectral.preview import rgb_preview, write_maps
 from nonneg.applications.hyperspectral.unmixing import Unmixing
 from nonneg.io.cube import Cube, read_cube
 
 __all__ = [
     "Cube",
-    "EndmemberCount",
     "LibraryMatch",
     "SpectralLibrary",
     "Unmixing",

@@ -11,21 +11,22 @@ candidate, because a larger simplex always leaves less.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
 from nonneg._random import generator
 from nonneg._registry import Registry
 from nonneg._ties import fixed_vectors
 from nonneg._typing import BoolArray, FloatArray, IntArray
-from nonneg.applications.hyperspectral.pixels import Block, ImagePixels
+from nonneg.applications.hyperspectral.pixels import ImagePixels
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.data import as_data_matrix
-from nonneg.exceptions import InvalidDataError, InvalidParameterError
+from nonneg.exceptions import InvalidDataError
 from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.metrics import spectral_angles
@@ -48,7 +49,7 @@ METHODS: Registry[Method] = Registry(
         MIN_VOLUME: Method(
             "nonneg.minvol.factorize:minimum_volume",
             "the smallest simplex around the pixels, for images without pure ones",
-            options=frozenset({"lam", "noise", "init"}),
+            options=frozenset({"lam", "noise", "init", "tol", "max_iter"}),
             kind="volume",
             signed=False,
         ),
@@ -81,92 +82,54 @@ WINDOW = 3
 RUN = 8
 
 
-def check_search(model: Any) -> None:
-    """Raise an error if the parameters of an `Unmixing` do not go together."""
-    METHODS.find(model.method)
-    if model.normalize not in (None, "auto", "l1", "l2"):
-        raise InvalidParameterError(f"normalize must be None, 'auto', 'l1' or 'l2', got {model.normalize!r}.")
-    if model.method == AUTO:
-        METHODS.check_options(AUTO, model.method_params or {})
-        names = ("tol", "max_iter", "callback", "checkpoint")
-        unused = [name for name in names if getattr(model, name) is not None]
-        unused += ["normalize"] if model.normalize != "auto" else []
-        if unused:
-            raise InvalidParameterError(
-                f"method='auto' does not accept {unused[0]}, which other methods do. Choose one with "
-                "method=, such as 'smoothed-spa'."
-            )
-
-
-def search_endmembers(model: Any, pixels: ImagePixels, k: int | None) -> tuple[SelectionResult, FloatArray]:
-    """Return what the method of an `Unmixing` finds among the pixels, and the spectra of the endmembers."""
-    if model.method == AUTO:
-        result = proposed_endmembers(pixels, int(k or 1), generator(model.random_state))
+def search_endmembers(
+    pixels: ImagePixels, k: int, method: str, constraint: str, params: Mapping[str, Any], **options: Any
+) -> tuple[SelectionResult, FloatArray]:
+    """Return what a method finds among the pixels, and the spectra of the endmembers."""
+    METHODS.check_options(method, params)
+    if method == AUTO:
+        result = proposed_endmembers(pixels, k, generator(options["rng"]))
         return result, np.asarray(result.components, dtype=pixels.dtype)
     points = pixels.gathered()
-    options: dict[str, Any] = {
-        name: getattr(model, name)
-        for name in ("callback", "checkpoint", "tol", "max_iter")
-        if getattr(model, name) is not None
-    }
-    if METHODS.find(model.method).kind != "greedy":
-        options["verbose"] = model.verbose
-    options |= {"method_params": model.method_params or {}, "n_jobs": model.n_jobs}
-    norm = model.normalize
-    if model.method == MIN_VOLUME:
-        result = min_volume_endmembers(
-            points, int(k or 1), constraint=model.constraint, normalize=norm, **options
-        )
+    entry = METHODS.find(method)
+    if entry.kind == "greedy":
+        del options["verbose"]
+    if method == MIN_VOLUME:
+        result = _min_volume(points, k, constraint, verbose=options["verbose"], **params)
     else:
-        if norm == "auto":
-            norm = "l1" if METHODS.find(model.method).averages else None
-        rng = model.random_state
-        result = select_anchors(points, k, method=model.method, normalize=norm, rng=rng, **options)
+        # Division by the norm magnifies the noise of dark pixels, which only averages even out.
+        norm = "l1" if entry.averages else None
+        result = select_anchors(points, k, method=method, normalize=norm, method_params=params, **options)
     spectra = points[result.anchors] if result.components is None else np.asarray(result.components)
     return result, np.maximum(spectra, 0.0).astype(pixels.dtype)
 
 
-def min_volume_endmembers(
-    spectra: FloatArray,
-    n_endmembers: int,
-    *,
-    constraint: str,
-    normalize: str | None,
-    method_params: Mapping[str, Any] | None,
-    **options: Any,
-) -> SelectionResult:
+def _min_volume(spectra: FloatArray, k: int, constraint: str, **options: Any) -> SelectionResult:
     """Find the smallest simplex around the pixels."""
-    METHODS.check_options(MIN_VOLUME, method_params or {})
+    if len(spectra) < k:
+        raise InvalidDataError(f"{len(spectra)} pixels are fewer than n_endmembers={k}.")
     # Abundances that only count relative to one another leave the brightness of a pixel free: the simplex is
     # that of the spectra divided by their sums. Its vertices get the mean brightness of the pixels, so that
     # abundances are shares of light; the brightness of an endmember and shade cannot be told apart.
-    if normalize == "auto":
-        normalize = "l1" if constraint in ("normalized", "nonnegative") else None
-    free = normalize is not None
-    if len(spectra) < n_endmembers:
-        raise InvalidDataError(f"{len(spectra)} pixels are fewer than n_endmembers={n_endmembers}.")
-    sizes = np.ones(len(spectra))
-    if normalize is not None:
-        sizes = np.linalg.norm(spectra.astype(np.float64), ord=int(normalize[1:]), axis=1)
+    free = constraint in ("normalized", "nonnegative")
+    sizes = spectra.sum(axis=1, dtype=np.float64) if free else np.ones(len(spectra))
     found = minimum_volume(
-        as_data_matrix(np.ascontiguousarray(spectra / sizes[:, None] if free else spectra, spectra.dtype)),
-        n_endmembers,
-        constraint="at-most-one" if constraint == "at-most-one" and not free else "sum-to-one",
+        as_data_matrix(np.ascontiguousarray(spectra / sizes[:, None], spectra.dtype)),
+        k,
+        constraint="sum-to-one" if free else constraint,
         caller="Unmixing",
-        **(method_params or {}),
         **options,
     )
     W, H = np.asarray(found.W), np.asarray(found.H)
     return SelectionResult(
         anchors=W.argmax(axis=0),
         method=MIN_VOLUME,
-        components=np.ascontiguousarray(H * H.dtype.type(sizes.mean() if free else 1.0)),
+        components=H * H.dtype.type(sizes.mean()),
         history=found.history,
         certificate=found.certificate,
         lam=found.lam,
         n_iter=found.n_iter,
         stop_reason=found.stop_reason,
-        facts={"noise_level": found.noise.sigma, "smallest_purity": float(found.purity.min())},
     )
 
 
@@ -184,14 +147,23 @@ class Candidate:
         """The mean relative residual."""
         return float(self.residuals.mean())
 
+    def ties(self, other: Candidate) -> bool:
+        """Tell whether another candidate is as good within sampling error."""
+        gaps = other.residuals - self.residuals
+        return float(gaps.mean()) <= STANDARD_ERRORS * float(gaps.std()) / math.sqrt(len(gaps))
+
+    def angles(self, other: Candidate) -> FloatArray:
+        """Return the angle of every endmember to its counterpart in another candidate."""
+        angles = spectral_angles(self.endmembers, other.endmembers)
+        return np.asarray(angles[linear_sum_assignment(angles)])
+
 
 def proposed_endmembers(pixels: ImagePixels, n_endmembers: int, rng: np.random.Generator) -> SelectionResult:
     """Return the endmembers that leave the least of a pixel, among candidates of several geometries."""
     used = np.flatnonzero(pixels.mask)
-    isolated = isolated_pixels(pixels.at, pixels.blocks, used, n_endmembers)
+    isolated = isolated_pixels(pixels, n_endmembers)
     rows = fixed_sample(np.setdiff1d(used, isolated), N_SEARCHED)
     sample = pixels.at(rows)
-    _check_rank(sample, n_endmembers)
     judges = sample[fixed_sample(np.arange(len(rows)), N_JUDGES)]
     views = {"pixels": sample, f"{WINDOW} x {WINDOW} averages": window_means(pixels, rows)}
     best: dict[str, Candidate] = {}
@@ -204,8 +176,8 @@ def proposed_endmembers(pixels: ImagePixels, n_endmembers: int, rng: np.random.G
     candidates = list(best.values())
     if not candidates:
         raise InvalidDataError(
-            f"n_endmembers={n_endmembers}, but medians of extreme pixels do not differ: nearly all are "
-            "copies of fewer spectra. Ask for fewer, or select single pixels, as method='snpa' does."
+            f"n_endmembers={n_endmembers}, but the extreme pixels differ in too few directions: nearly all "
+            "are copies or mixtures of fewer spectra. Ask for fewer, or check the cube."
         )
     smallest = min(one.score for one in candidates)
     chosen = next(one for one in candidates if (1 - TIE) * one.score <= smallest)
@@ -242,27 +214,23 @@ def fixed_sample(rows: IntArray, count: int) -> IntArray:
     return rows if len(rows) <= count else np.sort(np.random.default_rng(0).permutation(rows)[:count])
 
 
-def isolated_pixels(
-    read: Callable[[IntArray], FloatArray],
-    blocks: Callable[[], Iterable[Block]],
-    used: IntArray,
-    n_directions: int,
-) -> IntArray:
+def isolated_pixels(pixels: ImagePixels, n_directions: int) -> IntArray:
     """Return the pixels far outside the directions in which other pixels vary: corrupt, or unlike all."""
+    used = np.flatnonzero(pixels.mask)
     # The directions come from the other half of the pixels, so that a corrupt pixel does not explain itself,
     # and pixels have unit norm, so that a bright one counts like others.
     halves = [used[(used // RUN) % 2 == parity] for parity in (1, 0)]
     directions = []
     for half in halves:
-        some = read(fixed_sample(half, N_SEARCHED))
+        some = pixels.at(fixed_sample(half, N_SEARCHED))
         if len(some) <= n_directions or n_directions >= some.shape[1]:
             return used[:0]
         some = some / np.linalg.norm(some, axis=1, keepdims=True)
         directions.append(np.linalg.eigh(some.T @ some)[1][:, -n_directions:])
     outside = []
-    for block in blocks():
-        spectra = np.asarray(block.spectra, dtype=np.float64)
-        first = (block.pixels // RUN) % 2 == 0
+    for numbers, block in pixels.blocks():
+        spectra = np.asarray(block, dtype=np.float64)
+        first = (numbers // RUN) % 2 == 0
         spanned = (np.einsum("pk,pk->p", *2 * [spectra @ basis]) for basis in directions)
         share = np.where(first, *spanned) / np.einsum("pb,pb->p", spectra, spectra)
         outside.append(np.sqrt(np.maximum(1.0 - share, 0.0)))
@@ -280,26 +248,11 @@ def window_means(pixels: ImagePixels, rows: IntArray, window: int = WINDOW) -> F
     inside = (i >= 0) & (i < height) & (j >= 0) & (j < width)
     places = np.where(inside, i * width + j, rows)
     inside &= pixels.mask.reshape(-1)[places]
-    sums = np.zeros((len(rows), pixels.n_bands))
-    for block in pixels.blocks():
-        if len(block.pixels):
-            at = np.minimum(np.searchsorted(block.pixels, places), len(block.pixels) - 1)
-            for near, here in zip(at, inside & (block.pixels[at] == places), strict=True):
-                sums[here] += block.spectra[near[here]]
+    centers = np.broadcast_to(np.arange(len(rows)), places.shape)[inside]
+    entries = (np.ones(len(centers)), (centers, places[inside]))
+    windows = sp.csc_array(entries, shape=(len(rows), pixels.mask.size))
+    sums = sum(windows[:, numbers] @ spectra for numbers, spectra in pixels.blocks())
     return np.asarray(sums / inside.sum(axis=0)[:, None])
-
-
-def _check_rank(pixels: FloatArray, k: int) -> None:
-    """Raise an error if the pixels do not span a simplex of k vertices."""
-    centered = pixels - pixels.mean(axis=0)
-    energies = np.linalg.eigvalsh(centered.T @ centered)[::-1]
-    total = float(np.sum(pixels**2))
-    rank = int(np.sum(energies > (ROUNDING**2) * total)) if total > 0 else 0
-    if k - 1 > min(rank, len(pixels) - 1):
-        raise InvalidDataError(
-            f"n_endmembers={k}, but the pixels differ in {rank} directions, which distinguish at most "
-            f"{rank + 1} spectra. Ask for fewer, or check the cube: pixels may be copies of one another."
-        )
 
 
 def candidate_runs(
@@ -368,8 +321,7 @@ def nonnegative_weights(pixels: FloatArray, endmembers: FloatArray) -> FloatArra
 
 def _choice_statement(chosen: Candidate, candidates: Sequence[Candidate]) -> Statement:
     """State the score of every candidate, and how far apart the endmembers of the equally good ones are."""
-    equal = [one for one in candidates if one is not chosen and _equal(chosen, one)]
-    apart = [_angles(chosen.endmembers, one.endmembers) for one in equal]
+    equal = [one for one in candidates if one is not chosen and chosen.ties(one)]
     sentence = (
         f"Mixtures leave {100 * chosen.score:.3g}% of a pixel on average, the least of {len(candidates)} "
         f"candidates; the endmembers are medians of {chosen.name}. "
@@ -378,26 +330,13 @@ def _choice_statement(chosen: Candidate, candidates: Sequence[Candidate]) -> Sta
     if not equal:
         sentence += "No other candidate is as good within sampling error."
         return Statement("candidates", sentence, chosen.score, None, Verdict.HOLDS, quantities)
-    worst = np.max(apart, axis=0)
+    worst = np.max([chosen.angles(one) for one in equal], axis=0)
     at = int(worst.argmax())
     sentence += (
         f"{'1 other is' if len(equal) == 1 else f'{len(equal)} others are'} as good within sampling error; "
         f"endmember {at} differs most among them, by up to {worst[at]:.3g} degrees."
     )
     return Statement("candidates", sentence, chosen.score, None, Verdict.NOT_VERIFIABLE, quantities)
-
-
-def _equal(chosen: Candidate, other: Candidate) -> bool:
-    gaps = other.residuals - chosen.residuals
-    error = float(gaps.std()) / math.sqrt(len(gaps))
-    return float(gaps.mean()) <= STANDARD_ERRORS * error
-
-
-def _angles(ours: FloatArray, theirs: FloatArray) -> FloatArray:
-    """Return the angle of every endmember to its counterpart in another set."""
-    angles = spectral_angles(ours, theirs)
-    rows, columns = linear_sum_assignment(angles)
-    return np.asarray(angles[rows, columns])
 
 
 def purity_statement(pixels: FloatArray, endmembers: FloatArray) -> Statement:
@@ -408,29 +347,20 @@ def purity_statement(pixels: FloatArray, endmembers: FloatArray) -> Statement:
     basis = np.linalg.qr(endmembers.T)[0][:, :k]
     left = (pixels - nonnegative_weights(pixels, endmembers) @ endmembers) @ basis
     beyond = pixels - (pixels @ basis) @ basis.T
-    inside = float(np.mean(np.sum(left**2, axis=1)))
-    largest = float(np.linalg.eigvalsh(beyond.T @ beyond)[-1]) / len(pixels) if k < m else 0.0
-    total = float(np.mean(np.sum(pixels**2, axis=1)))
-    quantities = {"outside": math.sqrt(inside / total), "variation": math.sqrt(largest / total)}
-    floor = ROUNDING**2 * total
-    if k == 1 or inside <= floor:
-        sentence = "No pixel lies outside the mixtures of the endmembers in the directions that they span."
-        return Statement("pure-pixels", sentence, 0.0, 1.0, Verdict.HOLDS, quantities)
-    if largest <= floor:
-        sentence = (
-            f"Pixels lie outside the mixtures of the endmembers by {100 * quantities['outside']:.2g}% of "
-            "their norm, and do not vary beyond: the purest pixels are mixed by that much."
-        )
-        return Statement("pure-pixels", sentence, None, 1.0, Verdict.FAILS, quantities)
-    ratio = math.sqrt(inside / (0.5 * (k - 1) * largest))
+    largest = float(np.linalg.eigvalsh(beyond.T @ beyond)[-1]) if k < m else 0.0
+    total = float(np.sum(pixels**2))
+    outside = math.sqrt(float(np.sum(left**2)) / total)
+    most = max(math.sqrt(0.5 * (k - 1) * largest / total), ROUNDING)
+    holds = outside <= most
     sentence = (
-        f"Pixels lie outside the mixtures of the endmembers by {ratio:.3g} times what they would at most if "
-        "the purest ones were pure and varied as much as all vary beyond the endmembers."
+        f"Pixels lie outside the mixtures of the endmembers by {100 * outside:.2g}% of their norm; by up "
+        f"to {100 * most:.2g}% if the purest ones were pure and varied as all vary beyond the endmembers."
     )
-    good = ratio <= 1.0
-    sentence += "" if good else " The purest pixels are mixed, or the materials vary in brightness or color."
-    verdict = Verdict.HOLDS if good else Verdict.FAILS
-    return Statement("pure-pixels", sentence, ratio, 1.0, verdict, quantities)
+    if not holds:
+        sentence += " The purest pixels are mixed, or the materials vary in brightness or color."
+    quantities = {"outside": outside, "most": most}
+    verdict = Verdict.HOLDS if holds else Verdict.FAILS
+    return Statement("pure-pixels", sentence, outside / most, 1.0, verdict, quantities)
 
 
 def _isolated_statement(n_isolated: int, n_pixels: int) -> Statement:

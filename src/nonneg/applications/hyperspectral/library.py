@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from nonneg._typing import BoolArray, FloatArray, IntArray
+from nonneg._typing import FloatArray, IntArray
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
 from nonneg.io.envi import header_of, in_nanometers, read_envi_library
 from nonneg.metrics import spectral_angles
-
-BAND_NUMBERS = ("band", "bands")
-"""Headings of a first column that does not contain wavelengths."""
 
 
 @dataclass(frozen=True)
@@ -73,20 +70,24 @@ class SpectralLibrary:
             the range of the library. Without wavelengths, a library with all bands of the image or with those
             that are used.
         """
-        used = np.asarray(bands, dtype=bool)
+        used, n_bands = np.asarray(bands, dtype=bool), self.spectra.shape[1]
         if self.wavelengths is not None and wavelengths is not None:
             places, own = in_nanometers(wavelengths), in_nanometers(self.wavelengths)
-            if np.array_equal(places, own):
-                return self.spectra
-            rows = [np.interp(places, own, row, left=np.nan, right=np.nan) for row in self.spectra]
-            return np.array(rows)
-        n_bands = self.spectra.shape[1]
-        if n_bands not in (used.sum(), used.size):
+            known = np.array([np.interp(places, own, row, left=np.nan, right=np.nan) for row in self.spectra])
+        elif n_bands in (used.sum(), used.size):
+            known = self.spectra if n_bands == used.sum() else self.spectra[:, used]
+        else:
             raise ShapeError(
                 f"The library has {n_bands} bands and the image {used.sum()}, but one of them has no "
                 "wavelengths by which to match them. Pass wavelengths= for both."
             )
-        return self.spectra if n_bands == used.sum() else self.spectra[:, used]
+        if np.isfinite(known).all(axis=0).sum() < 2:
+            raise InvalidParameterError(
+                "The library and the image share fewer than two bands in which every spectrum has a value: "
+                "their wavelengths do not overlap (check that both are in the same unit), or spectra contain "
+                "NaN."
+            )
+        return known
 
 
 @dataclass(frozen=True)
@@ -99,49 +100,26 @@ class LibraryMatch:
         The name of each spectrum, each name at most once; "" if the library has too few.
     angles : array of shape (n_found,)
         The spectral angles of these pairs in degrees; NaN if there is none.
-    nearest : tuple of str
-        The name with the smallest spectral angle, which two spectra may share.
     chosen : array of int of shape (n_found,)
         Which material each one is; -1 for none.
     """
 
     names: tuple[str, ...]
     angles: FloatArray
-    nearest: tuple[str, ...]
     chosen: IntArray
 
 
 def match_library(
-    spectra: Any, library: SpectralLibrary, *, wavelengths: Any = None, bands: Any = None
+    endmembers: FloatArray, library: SpectralLibrary, wavelengths: Any, bands: Any
 ) -> LibraryMatch:
     """Assign spectra to materials, each material once: the pairs with the smallest sum of angles."""
-    endmembers = np.asarray(spectra, dtype=np.float64)
-    used = np.ones(endmembers.shape[1], dtype=bool) if bands is None else bands
-    known, covered = known_spectra(library, wavelengths, used)
-    angles = spectral_angles(endmembers[:, covered], known[:, covered])
-    rows, columns = linear_sum_assignment(angles)
-    chosen = np.full(len(endmembers), -1, dtype=np.intp)
-    chosen[rows] = columns
-    pairs = np.full(len(endmembers), np.nan)
-    pairs[rows] = angles[rows, columns]
-    return LibraryMatch(
-        tuple(library.names[at] if at >= 0 else "" for at in chosen),
-        pairs,
-        tuple(library.names[at] for at in angles.argmin(axis=1)),
-        chosen,
-    )
-
-
-def known_spectra(library: SpectralLibrary, wavelengths: Any, bands: Any) -> tuple[FloatArray, BoolArray]:
-    """Return a library in the bands of an image, or say that it does not fit."""
     known = library.at(wavelengths, bands)
-    covered = np.asarray(np.isfinite(known).all(axis=0))
-    if covered.sum() < 2:
-        raise InvalidParameterError(
-            "The library and the image share fewer than two bands in which every spectrum has a value: their "
-            "wavelengths do not overlap (check that both are in the same unit), or spectra contain NaN."
-        )
-    return known, covered
+    covered = np.isfinite(known).all(axis=0)
+    angles = spectral_angles(np.asarray(endmembers, dtype=np.float64)[:, covered], known[:, covered])
+    rows, columns = linear_sum_assignment(angles)
+    chosen, pairs = np.full(len(angles), -1, dtype=np.intp), np.full(len(angles), np.nan)
+    chosen[rows], pairs[rows] = columns, angles[rows, columns]
+    return LibraryMatch(tuple(library.names[at] if at >= 0 else "" for at in chosen), pairs, chosen)
 
 
 def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
@@ -161,22 +139,19 @@ def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
     place = Path(path)
     if not place.is_file():
         raise FileFormatError(f"{place} does not exist. Expected a spectral library: .csv or ENVI.")
-    names: Any
-    wavelengths: Any
     if place.suffix.lower() == ".csv":
         names, spectra, wavelengths = _csv_library(place)
     elif header_of(place) is not None:
         spectra, names, wavelengths = read_envi_library(place)
     else:
         raise FileFormatError(f"{place} has an unknown ending. Expected .csv or an ENVI library.")
-    spectra = np.asarray(spectra, dtype=np.float64)
     if wavelengths is not None:
         order = np.argsort(wavelengths, kind="stable")
-        spectra, wavelengths = spectra[:, order], np.asarray(wavelengths, dtype=np.float64)[order]
-    return SpectralLibrary(tuple(map(str, names)), spectra, wavelengths)
+        spectra, wavelengths = np.asarray(spectra)[:, order], np.asarray(wavelengths)[order]
+    return SpectralLibrary(tuple(names), spectra, wavelengths)
 
 
-def _csv_library(path: Path) -> tuple[list[str], FloatArray, FloatArray | None]:
+def _csv_library(path: Path) -> tuple[Any, Any, Any]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             rows = [row for row in csv.reader(stream) if row]
@@ -189,5 +164,5 @@ def _csv_library(path: Path) -> tuple[list[str], FloatArray, FloatArray | None]:
             f"that begin with the wavelength."
         ) from error
     # Band numbers, as in the file of an image without wavelengths, are not wavelengths.
-    numbered = rows[0][0].strip().lower() in BAND_NUMBERS
+    numbered = rows[0][0].strip().lower() in ("band", "bands")
     return rows[0][1:], table[:, 1:].T, None if numbered else table[:, 0]

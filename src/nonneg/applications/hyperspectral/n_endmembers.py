@@ -1,67 +1,24 @@
-"""Published estimates of the number of endmembers of an image, and whether they agree."""
+"""Published estimates of the number of endmembers of an image."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from nonneg._typing import FloatArray
 from nonneg.applications.hyperspectral.endmembers import isolated_pixels
-from nonneg.applications.hyperspectral.pixels import Block
-from nonneg.exceptions import FileFormatError, InvalidDataError
+from nonneg.applications.hyperspectral.pixels import ImagePixels
+from nonneg.exceptions import InvalidDataError
+from nonneg.io.cube import Cube
 
 # The probability of a false alarm per direction, as is usual (Chang & Du 2004), and the quantile of the
 # Tracy-Widom law of order 1 that belongs to it.
 FALSE_ALARM, TRACY_WIDOM = 1e-3, 3.272
-NAMES = {"hysime": "HySime", "virtual_dimensionality": "NWHFC", "eigenvalues": "eigenvalues"}
 
 
-@dataclass(frozen=True)
-class EndmemberCount:
-    """Estimates of the number of endmembers of an image.
-
-    Attributes
-    ----------
-    recommended : int or None
-        The number that at least two of the three estimates agree on; None if they disagree.
-    reason : str
-        Why, in a sentence.
-    hysime : int
-        Directions in which the signal exceeds the noise (Bioucas-Dias & Nascimento 2008).
-    virtual_dimensionality : int
-        Directions in which the mean differs from zero: noise-whitened Harsanyi-Farrand-Chang (NWHFC; Chang &
-        Du 2004).
-    eigenvalues : int
-        Noise-whitened eigenvalues that exceed those of white noise (Kritchman & Nadler 2009).
-    """
-
-    recommended: int | None
-    reason: str
-    hysime: int
-    virtual_dimensionality: int
-    eigenvalues: int
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> EndmemberCount:
-        """Return the estimate again."""
-        names = list(cls.__dataclass_fields__)
-        if not isinstance(values, Mapping) or set(values) != set(names):
-            raise FileFormatError(f"expected {', '.join(names)}, got {values!r}. The file is damaged.")
-        numbers = {name: int(values[name]) for name in NAMES}
-        agreed = values["recommended"]
-        return cls(None if agreed is None else int(agreed), str(values["reason"]), **numbers)
-
-    def as_dict(self) -> dict[str, int | str | None]:
-        """Return the numbers and the reason by name."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-
-def estimate_n_endmembers(spectra: FloatArray) -> EndmemberCount:
+def estimate_n_endmembers(spectra: FloatArray) -> dict[str, int]:
     """Estimate the number of endmembers of pixels.
 
     Parameters
@@ -71,37 +28,37 @@ def estimate_n_endmembers(spectra: FloatArray) -> EndmemberCount:
 
     Returns
     -------
-    EndmemberCount
-        What HySime, virtual dimensionality and the eigenvalues say, and the number that two of them agree on.
+    dict of str to int
+        "HySime": directions in which the signal exceeds the noise [1]_. "NWHFC": directions in which the mean
+        differs from zero, by noise-whitened virtual dimensionality [2]_. "eigenvalues": noise-whitened
+        eigenvalues that exceed those of white noise [3]_.
+
+    References
+    ----------
+    .. [1] Bioucas-Dias & Nascimento (2008), IEEE Trans. Geoscience and Remote Sensing 46(8).
+    .. [2] Chang & Du (2004), IEEE Trans. Geoscience and Remote Sensing 42(3).
+    .. [3] Kritchman & Nadler (2009), IEEE Trans. Signal Processing 57(10).
     """
-    values = np.asarray(spectra, dtype=np.float64)
-    if values.ndim == 2:
-        values = values[values.any(axis=1)]
-    if values.ndim != 2 or min(values.shape) < 2 or not np.isfinite(values).all():
+    values: FloatArray = np.asarray(spectra, dtype=np.float64)
+    fits = values.ndim == 2 and min(values.shape) > 1 and bool(np.isfinite(values).all())
+    if not fits or (values.max(axis=1) > 0).sum() < 2:
         raise InvalidDataError(
             "The number of endmembers needs at least two pixels that are not zero, with two bands and finite "
             f"values, got an array of shape {np.shape(spectra)}. Give the number."
         )
-    values = values / values.max()
+    pixels = ImagePixels(Cube(values[None] / values.max()), None, math.inf)
+    values = pixels.gathered()
     # Corrupt pixels would count as materials.
-    rows = np.arange(len(values))
     first = max(1, _hysime(values.T @ values / len(values)))
-    isolated = isolated_pixels(lambda some: values[some], lambda: [Block(rows, values)], rows, first)
-    values = np.delete(values, isolated, axis=0)
+    isolated = isolated_pixels(pixels, first)
+    values = np.delete(values, np.searchsorted(np.flatnonzero(pixels.mask), isolated), axis=0)
     n = len(values)
     gram, mean = values.T @ values / n, values.mean(axis=0)
-    numbers = {
-        "hysime": max(1, min(_hysime(gram), n)),
-        "virtual_dimensionality": max(1, _virtual_dimensionality(gram, mean, n)),
+    return {
+        "HySime": max(1, min(_hysime(gram), n)),
+        "NWHFC": max(1, _virtual_dimensionality(gram, mean, n)),
         "eigenvalues": max(1, _above_noise(gram, n)),
     }
-    said = ", ".join(f"{NAMES[name]} {number}" for name, number in numbers.items())
-    counts = list(numbers.values())
-    agreed = next((number for number in counts if counts.count(number) > 1), None)
-    if agreed is None:
-        return EndmemberCount(None, f"estimates disagree: {said}", **numbers)
-    names = [NAMES[name] for name, number in numbers.items() if number == agreed]
-    return EndmemberCount(agreed, f"{' and '.join(names)} agree on {agreed} ({said})", **numbers)
 
 
 def _inverse_gram(gram: FloatArray) -> FloatArray:
@@ -111,8 +68,7 @@ def _inverse_gram(gram: FloatArray) -> FloatArray:
 
 def _hysime(gram: FloatArray) -> int:
     """Return the number of directions in which the signal exceeds the noise."""
-    # Bioucas-Dias & Nascimento (2008), IEEE Trans. Geoscience and Remote Sensing 46(8). The residual of every
-    # band on the others is the noise; both follow from the products of the bands.
+    # The residual of every band on the others is the noise; both follow from the products of the bands.
     inverse = _inverse_gram(gram)
     signal = np.eye(len(gram)) - inverse / np.diagonal(inverse)
     correlation = signal.T @ gram @ signal
@@ -125,7 +81,6 @@ def _hysime(gram: FloatArray) -> int:
 
 def _virtual_dimensionality(gram: FloatArray, mean: FloatArray, n_pixels: int) -> int:
     """Return the number of whitened eigenvalues of the correlation that exceed those of the covariance."""
-    # Chang & Du (2004), IEEE Trans. Geoscience and Remote Sensing 42(3).
     covariance = gram - np.outer(mean, mean)
     if not np.trace(covariance) > len(mean) * np.finfo(float).eps * np.trace(gram):  # copies, up to rounding
         return 1
@@ -138,8 +93,7 @@ def _virtual_dimensionality(gram: FloatArray, mean: FloatArray, n_pixels: int) -
 
 def _above_noise(gram: FloatArray, n_pixels: int) -> int:
     """Return the number of whitened eigenvalues that white noise of the remaining ones would not reach."""
-    # Kritchman & Nadler (2009), IEEE Trans. Signal Processing 57(10); the law of the largest eigenvalue is
-    # that of Johnstone (2001), Annals of Statistics 29(2).
+    # The law of the largest eigenvalue is that of Johnstone (2001), Annals of Statistics 29(2).
     scale = np.sqrt(np.diagonal(_inverse_gram(gram)))
     values = np.maximum(np.linalg.eigvalsh(gram * np.outer(scale, scale))[::-1], 0.0)
     for count in range(len(values) - 1):

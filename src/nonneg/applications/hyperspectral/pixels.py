@@ -1,11 +1,11 @@
-"""Pixels of a cube, block by block: checked, clipped and counted on the way."""
+"""Pixels of a cube that hold data: checked once, then read block by block."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,87 +24,71 @@ BLOCK_BYTES = 1 << 24
 """About this many bytes of a cube are read at a time."""
 
 
-class Block(NamedTuple):
-    """The pixels of a few rows of the image."""
-
-    pixels: IntArray  # which pixels of the image, numbered row by row
-    spectra: FloatArray  # theirs, float32 or float64, not below zero
-
-
 class ImagePixels:
-    """The pixels of a cube that hold data, in the bands that count."""
+    """The pixels of a cube that hold data, in the bands that are used.
+
+    The constructor reads all of them once: pixels without data or light leave the mask, and entries below
+    zero, which `blocks` sets to zero, are counted.
+    """
 
     def __init__(self, cube: Cube, mask: Any, negative_tol: float) -> None:
-        self.cube, self.negative_tol = cube, negative_tol
+        self.cube = cube
         self.mask = _checked_mask(mask, cube.shape[:2])
-        self.dtype = _working_type(cube.values.dtype)
+        # Whole numbers of 16 bits are exact in float32.
+        exact = cube.values.dtype.itemsize <= (4 if cube.values.dtype.kind == "f" else 2)
+        self.dtype: Any = np.float32 if exact else np.float64
         self.n_bands = int(cube.kept.sum())
-        self._all_bands = bool(cube.kept.all())
         if isinstance(cube.values, np.ma.MaskedArray):
             # What is masked is no data, and a pixel needs all its bands.
             self.mask &= ~np.ma.getmaskarray(cube.values)[:, :, cube.kept].any(axis=2)
-        self.n_clipped = self.n_clipped_pixels = self.n_partly_empty = self.n_zero = 0
+        self.n_clipped = self.n_zero = 0
         self.smallest, self.largest = np.inf, -np.inf
-        self.passes = 0
+        empty = cube.no_data
+        for start, part in self._parts():
+            keep = self.mask[start : start + len(part)]  # a view
+            if empty is not None:
+                keep &= ~(np.isnan(part) if np.isnan(empty) else part == empty).all(axis=2)
+            if keep.any():
+                self._check(part[keep], keep, start)
+        self._check_range(negative_tol)
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield the pixels block by block; the first pass checks and counts."""
+    def _parts(self) -> Iterator[tuple[int, Any]]:
+        """Yield rows of the image in the bands that are used, and the number of the first."""
         rows, columns, bands = self.cube.shape
-        scale = self.cube.scale
         height = max(1, BLOCK_BYTES // (columns * bands * np.dtype(self.dtype).itemsize))
-        first = self.passes == 0
-        self.passes += 1
         for start in range(0, rows, height):
             part = np.asarray(self.cube.values[start : start + height])
-            part = part if self._all_bands else part[:, :, self.cube.kept]
-            if first:
-                self._leave_out(part, start)
-            keep = self.mask[start : start + height]
-            chosen = part.reshape(-1, self.n_bands) if keep.all() else part[keep]
-            if first and len(chosen):
-                self._check(chosen, keep, start)
-                chosen = self._without_zeros(chosen, keep)
-            spectra = chosen.astype(self.dtype, copy=False)
-            if scale != 1.0:
-                spectra = spectra / self.dtype(scale)
-            if self.smallest < 0 and (spectra < 0).any():
-                spectra = np.maximum(spectra, 0)
-            yield Block(start * columns + np.flatnonzero(keep), spectra)
-        if first:
-            self._check_whole()
+            yield start, part if self.n_bands == bands else part[:, :, self.cube.kept]
 
-    def check(self) -> None:
-        """Read all pixels once: leave out those without data or light, and count what is clipped."""
-        if not self.passes:
-            for _ in self.blocks():
-                pass
+    def blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Yield numbers of pixels, row by row of the image, and their spectra, not below zero."""
+        for start, part in self._parts():
+            keep = self.mask[start : start + len(part)]
+            spectra = part[keep].astype(self.dtype, copy=False)
+            if self.cube.scale != 1.0:
+                spectra = spectra / self.dtype(self.cube.scale)
+            if self.n_clipped:
+                spectra = np.maximum(spectra, 0)
+            yield start * self.cube.shape[1] + np.flatnonzero(keep), spectra
 
     def gathered(self) -> FloatArray:
         """Return all pixels that are used as one matrix, one per row."""
-        self.check()
-        values = self.cube.values
-        as_they_are = self.cube.bands is None and self.cube.scale == 1.0 and values.dtype == self.dtype
-        as_they_are = as_they_are and self.smallest >= 0 and bool(self.mask.all())
-        # What else can be cut, such as a dataset of an open HDF5 file, has no flags.
-        if as_they_are and isinstance(values, np.ndarray) and values.flags.c_contiguous:
-            return np.asarray(values).reshape(-1, self.n_bands)
-        return np.concatenate([block.spectra for block in self.blocks()])
+        return np.concatenate([spectra for _, spectra in self.blocks()])
 
     def at(self, places: IntArray) -> FloatArray:
         """Return the pixels with some numbers in double precision; the numbers increase."""
         wanted = np.zeros(self.mask.size, dtype=bool)
         wanted[places] = True
-        parts = [block.spectra[wanted[block.pixels]] for block in self.blocks()]
+        parts = [spectra[wanted[numbers]] for numbers, spectra in self.blocks()]
         return np.concatenate(parts).astype(np.float64)
 
     def tell(self) -> None:
-        """Warn the caller of the method that calls this one of what the first pass came upon."""
+        """Warn the caller of the method that calls this one of entries and pixels that are not used."""
         n_pixels = int(self.mask.sum())
         if self.n_clipped:
             warnings.warn(
-                f"{self.n_clipped} {'entry' if self.n_clipped == 1 else 'entries'} below zero in "
-                f"{self.n_clipped_pixels} of {n_pixels} pixels (down "
-                f"to {self.smallest:.4g}, where the largest entry is {self.largest:.4g}) were set to zero.",
+                f"{self.n_clipped} {'entry' if self.n_clipped == 1 else 'entries'} below zero (down to "
+                f"{self.smallest:.4g}, where the largest entry is {self.largest:.4g}) were set to zero.",
                 DataChangedWarning,
                 stacklevel=3,
             )
@@ -115,39 +99,12 @@ class ImagePixels:
                 NonnegWarning,
                 stacklevel=3,
             )
-        if self.n_partly_empty:
-            warnings.warn(
-                f"{self.n_partly_empty} pixels have the no-data value, {self.cube.no_data:g}, in some of "
-                "their bands, where it is treated as data. Leave such pixels out with mask= (--mask).",
-                NonnegWarning,
-                stacklevel=3,
-            )
 
-    def _leave_out(self, part: Any, start: int) -> None:
-        """Take pixels of the value for no data out of the mask."""
-        empty = self.cube.no_data
-        if empty is None:
-            return
-        same = np.isnan(part) if np.isnan(empty) else part == empty
-        keep = self.mask[start : start + len(part)]
-        keep &= ~same.all(axis=2)
-        # Zero and NaN are told apart elsewhere: zeros are data, and NaN is an error that names the pixel.
-        if empty != 0 and not np.isnan(empty):
-            self.n_partly_empty += int((same.any(axis=2) & keep).sum())
-
-    def _without_zeros(self, chosen: Any, keep: Any) -> Any:
-        """Take pixels without light out of the mask, also those whose squares are zero."""
-        light = chosen.max(axis=1) > math.sqrt(np.finfo(self.dtype).tiny) * self.cube.scale
-        if light.all():
-            return chosen
-        self.n_zero += len(light) - int(light.sum())
-        keep[keep] = light  # a view of the mask
-        return chosen[light]
-
-    def _check(self, chosen: Any, keep: Any, start: int) -> None:
-        low, high = float(chosen.min()), float(chosen.max())
+    def _check(self, spectra: Any, keep: Any, start: int) -> None:
+        """Check and count the entries of a block; take pixels without light out of its part of the mask."""
+        low, high = float(spectra.min()), float(spectra.max())
         if not np.isfinite([low, high]).all():
-            bad = ~np.isfinite(chosen)
+            bad = ~np.isfinite(spectra)
             row, column = np.argwhere(keep)[np.flatnonzero(bad.any(axis=1))[0]]
             raise NonFiniteDataError(
                 f"The cube contains at least {int(bad.sum())} entries that are NaN or infinite outside the "
@@ -155,14 +112,15 @@ class ImagePixels:
                 "False there, or no_data= (--no-data) with the value that fills all bands of pixels without "
                 "data (such as NaN), or fill them."
             )
-        if low < 0:
-            below = chosen < 0
-            self.n_clipped += int(below.sum())
-            self.n_clipped_pixels += int(below.any(axis=1).sum())
+        self.n_clipped += int((spectra < 0).sum()) if low < 0 else 0
         self.smallest = min(self.smallest, low / self.cube.scale)
         self.largest = max(self.largest, high / self.cube.scale)
+        # Also dark are pixels whose squares are zero.
+        light = spectra.max(axis=1) > math.sqrt(np.finfo(self.dtype).tiny) * self.cube.scale
+        self.n_zero += len(light) - int(light.sum())
+        keep[keep] = light
 
-    def _check_whole(self) -> None:
+    def _check_range(self, negative_tol: float) -> None:
         if not self.mask.any() and self.largest == -np.inf:
             raise InvalidDataError(
                 "The mask and the no-data value leave no pixels. Check that mask is True for pixels to use."
@@ -177,32 +135,25 @@ class ImagePixels:
                 f"The cube has entries up to {self.largest:.3g}, whose squares leave the range of "
                 f"{np.dtype(self.dtype).name}. Divide it by its largest entry."
             )
-        if self.smallest < -self.negative_tol * self.largest:
+        if self.smallest < -negative_tol * self.largest:
             raise NegativeDataError(
                 f"The cube has entries down to {self.smallest:.4g}, where the largest is {self.largest:.4g}: "
-                f"more than noise around zero (negative_tol={self.negative_tol:g}). Spectra must not be "
+                f"more than noise around zero (negative_tol={negative_tol:g}). Spectra must not be "
                 "centered: undo the offset, leave pixels without data out with mask= (--mask), or with "
                 "no_data= if all their bands have its value, or raise negative_tol (--negative-tol)."
             )
 
 
-def _working_type(dtype: Any) -> Any:
-    # Whole numbers of 16 bits are exact in float32; the order of the bytes does not matter.
-    if dtype.itemsize > (4 if dtype.kind == "f" else 2):
-        return np.float64
-    return np.float32
-
-
 def _checked_mask(mask: Any, shape: tuple[int, int]) -> Any:
     if mask is None:
         return np.ones(shape, dtype=bool)
-    given = np.asarray(mask)
-    if given.shape != shape:
-        raise ShapeError(f"Expected a mask of the shape of the image, {shape}, got {given.shape}.")
+    values = np.asarray(mask)
+    if values.shape != shape:
+        raise ShapeError(f"Expected a mask of the shape of the image, {shape}, got {values.shape}.")
     # Pictures of masks are black and white.
-    if given.dtype != bool and not any(np.isin(given, (0, white)).all() for white in (1, 255)):
+    if values.dtype != bool and not any(np.isin(values, (0, white)).all() for white in (1, 255)):
         raise ShapeError(
             f"Expected a mask of True (use the pixel) and False, or of 1 and 0, got values from "
-            f"{given.min():g} to {given.max():g}."
+            f"{values.min():g} to {values.max():g}."
         )
-    return given.astype(bool)
+    return values.astype(bool)

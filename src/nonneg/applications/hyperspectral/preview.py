@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arrays import write_npy
-from nonneg.exceptions import FileFormatError, OutputError, ShapeError
+from nonneg.exceptions import FileFormatError, ShapeError
 from nonneg.io.cube import as_cube
 from nonneg.io.envi import in_nanometers, write_envi
 
@@ -70,18 +69,18 @@ def write_maps(
     *,
     georeference: Mapping[str, Any] | None = None,
 ) -> list[Path]:
-    """Write abundance maps.
+    """Write abundance maps as an ENVI image.
 
     Parameters
     ----------
     path : path
-        ``NAME.npy`` for a NumPy array, ``NAME.hdr`` for an ENVI image with one band per map.
+        ``NAME.hdr``; the maps themselves are in ``NAME.img``.
     maps : array of shape (n_rows, n_columns, n_endmembers)
-        The maps; NaN for pixels without data.
+        The maps, one per band; NaN for pixels without data.
     names : sequence of str, optional
-        The names of the endmembers, for the header of an ENVI image.
+        The names of the endmembers, for the header.
     georeference : mapping of str to Any, optional
-        The georeference for the header of an ENVI image: `Cube.georeference` of the image.
+        The georeference for the header: `Cube.georeference` of the image.
 
     Returns
     -------
@@ -89,19 +88,14 @@ def write_maps(
         The files that were written.
     """
     place, planes = Path(path), np.asarray(maps)
-    if planes.ndim != 3:
-        raise ShapeError(f"Expected maps of shape (rows, columns, endmembers), got {planes.shape}.")
-    labels = [f"endmember {at}" for at in range(planes.shape[2])] if names is None else list(names)
-    if len(labels) != planes.shape[2]:
-        raise ShapeError(f"Expected {planes.shape[2]} names, one per map, got {len(labels)}.")
-    if place.suffix.lower() == ".hdr":
-        return write_envi(
-            place, planes, labels, description="abundances of endmembers", georeference=georeference
+    labels = [f"endmember {at}" for at in range(planes.shape[-1])] if names is None else list(names)
+    if planes.ndim != 3 or len(labels) != planes.shape[2]:
+        raise ShapeError(
+            f"Expected maps of shape (rows, columns, endmembers) and a name for each endmember, got an array "
+            f"of shape {planes.shape} and {len(labels)} names."
         )
-    if place.suffix.lower() != ".npy":
-        raise FileFormatError(f"Expected a name that ends in .npy or .hdr, got {place.name}.")
-    try:
-        write_npy(place, planes)
-    except OSError as error:
-        raise OutputError(f"{place} could not be written: {error.strerror or error}.") from error
-    return [place]
+    if place.suffix.lower() != ".hdr":
+        raise FileFormatError(f"Expected a name that ends in .hdr, got {place.name}.")
+    return write_envi(
+        place, planes, labels, description="abundances of endmembers", georeference=georeference
+    )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections import Counter
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
-from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,25 +14,21 @@ from nonneg._arguments import is_count
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
-from nonneg.applications.hyperspectral.abundances import Mixtures, checked_constraint, image_statements
+from nonneg.applications.hyperspectral.abundances import CONSTRAINTS, Mixtures, image_statements
 from nonneg.applications.hyperspectral.endmembers import (
     AUTO,
-    check_search,
+    METHODS,
+    N_SEARCHED,
     fixed_sample,
     search_endmembers,
 )
 from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
-from nonneg.applications.hyperspectral.n_endmembers import EndmemberCount, estimate_n_endmembers
+from nonneg.applications.hyperspectral.n_endmembers import estimate_n_endmembers
 from nonneg.applications.hyperspectral.pixels import ImagePixels
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators.saving import Fields, Record, SavableEstimator, StoredArray, Value
-from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
+from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError, UnknownNameError
 from nonneg.io.cube import as_cube
-from nonneg.iteration import Progress
-from nonneg.iteration.progress import StepCounter
-
-ROWS = 1 << 14
-"""Number of pixels that are unmixed at a time."""
 
 
 @dataclass(eq=False, repr=False)
@@ -43,10 +37,9 @@ class Unmixing(SavableEstimator):
 
     Parameters
     ----------
-    n_endmembers : int, "auto" or None, default "auto"
+    n_endmembers : int or "auto", default "auto"
         The number of endmembers. "auto" takes the number that at least two of three published estimates agree
-        on (`estimate_n_endmembers`); if they disagree, which is usual for real images, an error lists them. A
-        method that can find the number itself, such as "merit", does so with "auto" and with None.
+        on (`estimate_n_endmembers`); if they disagree, which is usual for real images, an error lists them.
     method : str, default "auto"
         How endmembers are found. "auto" proposes medians of extreme pixels in several geometries and keeps
         those whose mixtures leave the least of a pixel (Notes). Or "min-volume" (`nonneg.MinVolNMF`), for
@@ -57,26 +50,17 @@ class Unmixing(SavableEstimator):
         images of even brightness. "at-most-one": the same with shade as one more endmember. "nonnegative":
         nonnegative least squares. "normalized": the same divided by their sum, so that the brightness of a
         pixel is free.
-    normalize : {"auto", "l1", "l2"} or None, default "auto"
-        Divide spectra by this norm in the search of a named method. "auto": "l1" for methods that average
-        pixels; the others would return the noise of dark pixels, which it magnifies. For "min-volume", "l1"
-        if the constraint leaves the brightness free; abundances are then shares of light.
     negative_tol : float, default 0.05
         Entries below zero, down to this fraction of the largest one, are set to zero, and a warning counts
         them; entries further below are an error.
-    tol, max_iter : float, int, optional
-        Convex methods: when the iterations stop; None for the defaults of the method.
     method_params : dict or None
-        Further parameters of the method.
+        Parameters of a named method. Iterations stop as in `nonneg.select_anchors` by default, which also has
+        callbacks and checkpoints.
     random_state : int, RandomState, Generator or None
         The seed of methods that draw random numbers.
     verbose : int, default 0
         1 shows the progress of convex methods and of the mapping.
     {n_jobs}
-    callback : callable, optional
-        Convex methods: called with a `Progress` after each iteration; True stops.
-    checkpoint : str or path, optional
-        "merit": a folder from which an interrupted run resumes.
 
     Attributes
     ----------
@@ -85,8 +69,8 @@ class Unmixing(SavableEstimator):
         method returns.
     n_endmembers_ : int
         Number of endmembers.
-    n_endmembers_estimate_ : EndmemberCount or None
-        The estimate of "auto" with its reason, and those of HySime and virtual dimensionality.
+    n_endmembers_estimates_ : dict of str to int or None
+        What the estimates say; None if the number was given.
     pure_pixels_ : array of int of shape (n_endmembers, 2)
         Row and column of each pure pixel; for methods that average pixels, of the most extreme one.
     abundances_ : array of shape (n_rows, n_columns, n_endmembers)
@@ -141,20 +125,15 @@ class Unmixing(SavableEstimator):
     (20, 30, 3)
     """
 
-    n_endmembers: int | str | None = "auto"
+    n_endmembers: int | str = "auto"
     _: KW_ONLY
     method: str = "auto"
     constraint: str = "normalized"
-    normalize: str | None = "auto"
     negative_tol: float = 0.05
-    tol: float | None = None
-    max_iter: int | None = None
     method_params: dict[str, Any] | None = None
     random_state: Seed = None
     verbose: int = 0
     n_jobs: int | None = None
-    callback: Callable[[Progress], bool | None] | None = None
-    checkpoint: str | PathLike[str] | None = None
 
     _stored: ClassVar[Fields] = {
         "n_endmembers_": Value(int),
@@ -170,12 +149,8 @@ class Unmixing(SavableEstimator):
         "residuals_": StoredArray("n_rows", "n_columns"),
         "mask_": StoredArray("n_rows", "n_columns", kind="b"),
         "pure_pixels_": StoredArray("n_endmembers_", 2, kind="i", below=("n_rows", "n_columns")),
-        # Files of earlier versions lack these.
-        "unexplained_": StoredArray("n_rows", "n_columns", kind="b", optional=True),
-        "isolated_pixels_": StoredArray(
-            "n_isolated", 2, kind="i", below=("n_rows", "n_columns"), optional=True
-        ),
-        "n_endmembers_estimate_": Record(EndmemberCount.from_dict, optional=True),
+        "unexplained_": StoredArray("n_rows", "n_columns", kind="b"),
+        "isolated_pixels_": StoredArray("n_isolated", 2, kind="i", below=("n_rows", "n_columns")),
     }
 
     def fit(
@@ -211,35 +186,39 @@ class Unmixing(SavableEstimator):
         Unmixing
             The fitted estimator.
         """
-        constraint = checked_constraint(self.constraint)
         self._check_parameters()
         scene = as_cube(cube, wavelengths=wavelengths, no_data=no_data, bands=bands)
-        pixels = ImagePixels(scene, mask, float(self.negative_tol))
         with threads(self.n_jobs):
-            pixels.check()
+            pixels = ImagePixels(scene, mask, float(self.negative_tol))
             pixels.tell()
-            estimate = self._estimated(pixels)
-            wanted: Any = None if self.n_endmembers == AUTO else self.n_endmembers
-            count = wanted if estimate is None else estimate.recommended
+            k, estimates = self._number(pixels)
             # A simplex has one corner more than dimensions; beyond that, no pixel has one answer.
-            if (count or 0) > pixels.n_bands + 1:
+            if k > pixels.n_bands + 1:
                 raise InvalidParameterError(
-                    f"n_endmembers={count} is too many: {pixels.n_bands} bands distinguish at most "
+                    f"n_endmembers={k} is too many: {pixels.n_bands} bands distinguish at most "
                     f"{pixels.n_bands + 1} spectra. Ask for fewer."
                 )
-            result, endmembers = search_endmembers(self, pixels, count)
-            mixtures = self._unmixed(pixels, endmembers, constraint)
+            result, endmembers = search_endmembers(
+                pixels,
+                k,
+                self.method,
+                self.constraint,
+                self.method_params or {},
+                rng=self.random_state,
+                verbose=self.verbose,
+            )
+            mixtures = Mixtures.of(pixels, endmembers, self.constraint, int(self.verbose))
         used = np.flatnonzero(pixels.mask)
         isolated = used[np.asarray(result.facts.get("isolated", ()), dtype=np.intp)]
         self.endmembers_ = endmembers
         self.n_endmembers_ = len(endmembers)
-        self.n_endmembers_estimate_ = estimate
+        self.n_endmembers_estimates_ = estimates
         self.pure_pixels_ = np.column_stack(np.divmod(used[result.anchors], scene.shape[1])).astype(np.intp)
         self.isolated_pixels_ = np.column_stack(np.divmod(isolated, scene.shape[1])).astype(np.intp)
         self.unexplained_ = mixtures.unexplained().reshape(scene.shape[:2])
         self.abundances_ = mixtures.maps.reshape(*scene.shape[:2], -1)
         self.residuals_ = mixtures.residuals.reshape(scene.shape[:2])
-        self.relative_error_ = math.sqrt(mixtures.squared_residual / mixtures.squared_norm)
+        self.relative_error_ = mixtures.relative_error
         self.mask_ = pixels.mask
         self.bands_ = scene.kept
         self.wavelengths_ = scene.kept_wavelengths
@@ -268,20 +247,15 @@ class Unmixing(SavableEstimator):
         """
         return self.fit(cube, y, **options).abundances_
 
-    def transform(
-        self, cube: Any, *, mask: Any = None, bands: Any = None, no_data: float | None = None
-    ) -> FloatArray:
+    def transform(self, cube: Any, *, mask: Any = None, no_data: float | None = None) -> FloatArray:
         """Map the endmembers in another image with the same bands.
 
         Parameters
         ----------
         cube : Cube, path or array of shape (n_rows, n_columns, n_bands)
-            The hyperspectral image.
+            The hyperspectral image. Of the bands that it uses, those that were used in fit count.
         mask : array of bool of shape (n_rows, n_columns), optional
             True for pixels to use.
-        bands : "all" or array of bool of shape (n_bands,), optional
-            True for bands to use, instead of those of the cube. Of these, the ones that were used in fit
-            are used.
         no_data : float, optional
             The value of pixels without data.
 
@@ -291,7 +265,7 @@ class Unmixing(SavableEstimator):
             The abundance maps; NaN for pixels that are not used.
         """
         check_is_fitted(self)
-        scene = as_cube(cube, no_data=no_data, bands=bands)
+        scene = as_cube(cube, no_data=no_data)
         if scene.shape[2] != self.n_features_in_:
             raise ShapeError(
                 f"Expected a cube with {self.n_features_in_} bands, as in fit, got {scene.shape[2]}."
@@ -300,14 +274,14 @@ class Unmixing(SavableEstimator):
         if shared.sum() < min(self.n_endmembers_, self.endmembers_.shape[1]):
             raise ShapeError(
                 f"{int(shared.sum())} bands are used both in this image and in that of fit, too few for "
-                f"{self.n_endmembers_} endmembers. Pass bands='all' to use all those of fit."
+                f"{self.n_endmembers_} endmembers. read_cube(path, bands='all') uses all those of fit."
             )
-        pixels = ImagePixels(replace(scene, bands=shared), mask, float(self.negative_tol))
-        endmembers = self.endmembers_[:, shared[self.bands_]]
+        self._check_parameters()
         with threads(self.n_jobs):
-            pixels.check()
+            pixels = ImagePixels(replace(scene, bands=shared), mask, float(self.negative_tol))
             pixels.tell()
-            mixtures = self._unmixed(pixels, endmembers, checked_constraint(self.constraint))
+            endmembers = self.endmembers_[:, shared[self.bands_]]
+            mixtures = Mixtures.of(pixels, endmembers, self.constraint, int(self.verbose))
         return mixtures.maps.reshape(*scene.shape[:2], -1)
 
     def match(self, library: SpectralLibrary) -> LibraryMatch:
@@ -324,10 +298,10 @@ class Unmixing(SavableEstimator):
             Names and angles in degrees.
         """
         check_is_fitted(self)
-        return match_library(self.endmembers_, library, wavelengths=self.wavelengths_, bands=self.bands_)
+        return match_library(self.endmembers_, library, self.wavelengths_, self.bands_)
 
     def _complete_loaded(self) -> None:
-        checked_constraint(self.constraint)
+        self._check_parameters()
         if self.bands_.sum() != self.endmembers_.shape[1]:
             raise FileFormatError(
                 f"expected bands_ to keep {self.endmembers_.shape[1]} bands. The file is damaged."
@@ -342,26 +316,20 @@ class Unmixing(SavableEstimator):
         tolerance = self.negative_tol
         if not isinstance(tolerance, Real) or isinstance(tolerance, bool) or not tolerance >= 0:
             raise InvalidParameterError(f"negative_tol must be a number of at least 0, got {tolerance!r}.")
-        check_search(self)
+        METHODS.find(self.method)
+        if self.constraint not in CONSTRAINTS:
+            raise UnknownNameError.of("constraint", self.constraint, CONSTRAINTS)
 
-    def _estimated(self, pixels: ImagePixels) -> EndmemberCount | None:
+    def _number(self, pixels: ImagePixels) -> tuple[int, dict[str, int] | None]:
+        """Return the number of endmembers, and the estimates behind it if it was not given."""
         if self.n_endmembers != AUTO:
-            return None
-        estimate = estimate_n_endmembers(pixels.at(fixed_sample(np.flatnonzero(pixels.mask), ROWS)))
-        if estimate.recommended is None:
+            return int(self.n_endmembers), None
+        estimates = estimate_n_endmembers(pixels.at(fixed_sample(np.flatnonzero(pixels.mask), N_SEARCHED)))
+        number, votes = Counter(estimates.values()).most_common(1)[0]
+        if votes == 1:
+            listed = ", ".join(f"{name} {value}" for name, value in estimates.items())
             raise InvalidParameterError(
-                f"The number of endmembers is not clear: {estimate.reason}. Choose one with n_endmembers= "
-                "(-k), and compare the results of several."
+                f"The number of endmembers is not clear: estimates disagree: {listed}. Choose one with "
+                "n_endmembers= (-k), and compare the results of several."
             )
-        return estimate
-
-    def _unmixed(self, pixels: ImagePixels, endmembers: FloatArray, constraint: str) -> Mixtures:
-        rows, columns, _ = pixels.cube.shape
-        mixtures = Mixtures.of(rows * columns, len(endmembers), pixels.n_bands, pixels.dtype)
-        counter = StepCounter("Unmixing", int(pixels.mask.sum()), int(self.verbose))
-        for block in pixels.blocks():
-            for start in range(0, len(block.pixels), ROWS):
-                part = slice(start, start + ROWS)
-                mixtures.add(block.pixels[part], block.spectra[part], endmembers, constraint)
-                counter.done("pixels mapped", len(block.pixels[part]))
-        return mixtures
+        return number, estimates
