@@ -81,9 +81,7 @@ def test_parameters(planted):
         Unmixing(None, method="min-volume").fit(cube)
     with pytest.raises(UnsupportedError, match="mu"):
         Unmixing(K, method="min-volume", method_params={"mu": 1.0}).fit(cube)
-    model = Unmixing(K, method="min-volume", method_params={"init": "snpa", "max_iter": 2, "tol": 0.0}).fit(
-        cube
-    )
+    model = Unmixing(K, method="min-volume", method_params={"max_iter": 2, "tol": 0.0}).fit(cube)
     assert model.result_.n_iter == 2
 
 
