@@ -26,7 +26,6 @@ print(model.certificate_["seeds-in-their-topics"])
 # %%
 # The tree joins topics with similar words first.
 tree = model.hierarchy()
-print(tree)
 coarse = model.merge_topics(tree.cut(6), texts)
 print(coarse.topic_labels(), np.round(coarse.topic_proportions_, 2))
 

@@ -15,18 +15,18 @@ import scipy.sparse as sp
 
 from nonneg._lazy import cached_property
 from nonneg._typing import FloatArray, IntArray
-from nonneg.applications.topics.anchor_words import (
-    GAP,
-    find_anchor_words,
-    least_squares_weights,
-    reduced_words,
-    topics_of_anchors,
-)
 from nonneg.applications.topics.documents import (
     inverse_frequencies,
     rows_of_sum_one,
     term_weights,
     used_words,
+)
+from nonneg.applications.topics.methods import (
+    GAP,
+    find_anchor_words,
+    least_squares_weights,
+    reduced_words,
+    topics_of_anchors,
 )
 from nonneg.iteration import Progress
 from nonneg.metrics.clustering import clustering_accuracy
@@ -152,7 +152,7 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
         from nonneg.applications import TopicModel
 
         # Documents as the published weights have them: all count, and groups of any size can be topics.
-        found_model = TopicModel(draw.k, min_documents=0, duplicates="keep", min_df=2, random_state=seed)
+        found_model = TopicModel(draw.k, min_documents=0, min_df=2, random_state=seed)
         memberships = found_model.fit_transform(draw.counts)
         return found_model.topics_, memberships, {"n_iter": found_model.n_iter_}
     from nonneg import NMF

@@ -33,7 +33,6 @@ CANDIDATES = {
     "default": "`TopicModel(k)`: `min_df=2`, `min_documents=10`",
     "growing": "`min_df` that grows with the root of the number of documents",
     "any size": "`min_documents=0`: groups of any size are topics",
-    "unit": "`balance=False`: documents of unit length",
     "sklearn-nmf": "scikit-learn's NMF on TF-IDF",
 }
 AUTO = "auto"
@@ -125,7 +124,6 @@ FITS: dict[str, Callable[[Any, int], Fit]] = {
     "default": _ours(),
     "growing": _ours(min_df="growing"),
     "any size": _ours(min_documents=0),
-    "unit": _ours(balance=False),
     "sklearn-nmf": _sklearn_nmf,
     AUTO: _ours(n_topics="auto"),
 }

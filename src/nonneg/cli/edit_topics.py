@@ -24,6 +24,7 @@ KINDS: dict[str, Any] = {name: {"default": []} for name in ("merge", "split", "r
 
 def run(options: argparse.Namespace) -> None:
     """Load, change, write."""
+    from nonneg.applications.topics.editing import edited
     from nonneg.cli.topics import read_inputs, write_topics
 
     model, record = _opened(options.model)
@@ -34,16 +35,16 @@ def run(options: argparse.Namespace) -> None:
     before = record.data["n_documents"] if record else len(documents.names)
     if len(documents.names) != before:
         terminal.note(f"note: there are now {len(documents.names)} documents; there were {before}")
-    edited, seconds = terminal.timed(model._edited, documents.contents, **changes)
-    proportions = edited.transform(documents.contents)
+    new, seconds = terminal.timed(edited, model, documents.contents, **changes)
+    proportions = new.transform(documents.contents)
     if not options.quiet:
         moved = [
-            f"{old} is now {' and '.join(map(str, new))}"
-            for old, new in enumerate(edited.edits_[-1]["mapping"])
-            if new != [old]
+            f"{old} is now {' and '.join(map(str, numbers))}"
+            for old, numbers in enumerate(new.edits_[-1]["mapping"])
+            if numbers != [old]
         ]
         terminal.note(f"numbers of topics: {', '.join(moved) or 'as before'}")
-    write_topics(folder, edited, proportions, documents, seconds, inputs)
+    write_topics(folder, new, proportions, documents, seconds, inputs)
 
 
 def _opened(folder: Path) -> tuple[Any, Any]:

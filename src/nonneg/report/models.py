@@ -140,7 +140,8 @@ def _topics(model: Any, X: Any, seconds: float, *, title: str, names: Sequence[s
     texts = isinstance(X, Sequence) or (hasattr(X, "dtype") and X.dtype.kind in "OUT")
     contents = list(X) if texts else X
     proportions = to_numpy(model.transform(contents))
-    called = [str(name) for name in names or range(len(proportions))]
+    # Numbers of counts tell nothing, and the page leaves them out.
+    called = [str(name) for name in names or (f"row {at}" for at in range(len(proportions)))]
     return topics.describe(model, proportions, Documents(contents, called, None, title), seconds)
 
 

@@ -10,6 +10,7 @@ from scipy.cluster.hierarchy import dendrogram
 
 from nonneg._html import Raw, element
 from nonneg._typing import FloatArray
+from nonneg.applications.topics.over_time import topics_over_time
 from nonneg.report import drawings
 from nonneg.report import elements as html
 from nonneg.report.record import Record, of_estimator, picked
@@ -101,7 +102,7 @@ def _example(documents: Any, row: int, proportion: float) -> dict[str, Any]:
 
 
 def _over_time(model: Any, proportions: FloatArray, documents: Any) -> dict[str, Any]:
-    course = model.over_time(documents.contents, documents.times, proportions=proportions)
+    course = topics_over_time(proportions, documents.times, model.topic_labels())
     wrong = [[documents.names[row], text] for row, text in course.unreadable]
     own = picked(course, "unit", "periods", "counts", "proportions", "n_missing", "n_empty")
     return own | {"unreadable": wrong}

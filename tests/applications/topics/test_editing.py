@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 import nonneg
 from nonneg.applications import TopicModel
+from nonneg.applications.topics.editing import edited
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.metrics import clustering_accuracy, top_words, umass_coherence
 
@@ -121,10 +122,6 @@ def test_names_follow_the_topics(models, planted, tmp_path):
     assert named.topic_labels(2)[3] == ", ".join(model.top_words(2)[3])
     merged = named.merge_topics(["money", 3], X)
     assert merged.topic_names_[merged.edits_[-1]["mapping"][3][0]] == "money"
-    # A name does not stand for a topic of which it was the smaller part.
-    assert set(named.rename_topics({0: None, 1: None}).merge_topics([0, 1, "money"], X).topic_names_) == {
-        None
-    }
     both = named.merge_topics([["law", "money"]], X)
     assert "law / money" in both.topic_names_
     split = named.split_topic("sports", X, into=2)
@@ -140,7 +137,7 @@ def test_names_follow_the_topics(models, planted, tmp_path):
 def test_several_changes_at_once_go_by_the_numbers_of_the_model(models, planted):
     X, model = planted[0], models["nmf"]
     before = model.transform(X)
-    new = model._edited(X, merge=[[1, 3]], split={0: 2}, rename={3: "both", 2: "two"})
+    new = edited(model, X, merge=[[1, 3]], split={0: 2}, rename={3: "both", 2: "two"})
     mapping = new.edits_[-1]["mapping"]
     after = new.transform(X)
     is_consistent(new, X)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from nonneg.applications import TopicModel
-from nonneg.applications.topics.anchor_words import topics_of_anchors
+from nonneg.applications.topics.methods import topics_of_anchors
 from nonneg.exceptions import UnsupportedError
 
 

@@ -17,7 +17,7 @@ from nonneg.applications import TopicModel
 from nonneg.exceptions import DataChangedWarning, InvalidParameterError
 from nonneg.metrics import normalized_mutual_information
 
-PUBLISHED = {"min_documents": 0, "duplicates": "keep"}
+PUBLISHED = {"min_documents": 0}
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_what_was_set_aside_is_saved(collection, of_collection, tmp_path):
     model, main = of_collection
     model.save(tmp_path / "model.npz")
     again = load(tmp_path / "model.npz")
-    for name in ("duplicate_of_", "set_aside_", "few_documents_", "documents_per_topic_", "npmi_"):
+    for name in ("set_aside_", "few_documents_", "documents_per_topic_", "npmi_"):
         np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataChangedWarning)
@@ -91,11 +91,11 @@ def test_too_few_distinct_documents_are_all_kept():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = TopicModel(4, random_state=0).fit(X)
-    assert np.array_equal(model.duplicate_of_, np.arange(12))
+    assert "documents-used" not in model.certificate_
 
 
 def test_wrong_limits():
-    for parameters in ({"min_documents": -1.0}, {"duplicates": "drop"}, {"min_df": 0}):
+    for parameters in ({"min_documents": -1.0}, {"min_df": 0}):
         with pytest.raises(InvalidParameterError, match=next(iter(parameters))):
             TopicModel(2, **parameters).fit(np.eye(4))
 

@@ -112,29 +112,10 @@ def test_a_model_saved_between_batches_goes_on_as_if_it_had_not_been(planted, sm
         ("_stream.sample.indices", arrays["_stream.sample.indices"] + N_WORDS),
         ("_stream.sample.indptr", arrays["_stream.sample.indptr"][::-1]),
         ("_stream.sample.data", -arrays["_stream.sample.data"]),
-        ("_stream.priorities", arrays["_stream.priorities"][:-1]),
     ]:
         np.savez(tmp_path / "damaged.npz", **arrays | {name: value})
         with pytest.raises(FileFormatError):
             nonneg.load(tmp_path / "damaged.npz")
-
-
-def test_the_past_is_forgotten():
-    rng = np.random.default_rng(1)
-    topics = planted_topics(4, rng)
-    early, _ = documents(500, topics[[0, 1, 2]], rng)
-    late, labels = documents(500, topics[[3, 1, 2]], rng)
-    accuracy = {}
-    for half_life in (None, 100):
-        model = TopicModel(3, random_state=0, half_life=half_life)
-        for batch in batches(early, 125) + batches(late, 125):
-            model.partial_fit(batch)
-        accuracy[half_life] = clustering_accuracy(labels, model.predict(late))
-    assert accuracy[100] > 0.95 > accuracy[None]
-    # Words that only old documents have are no longer used much.
-    assert model.topics_[:, :32].sum() < 0.5
-    with pytest.raises(InvalidParameterError, match="half_life"):
-        TopicModel(3, half_life=0).partial_fit(early)
 
 
 def test_words_of_texts_are_added():
@@ -190,7 +171,7 @@ def test_what_a_stream_cannot_do_is_told(planted):
         TopicModel(K).partial_fit(X[:3])
 
 
-@pytest.mark.parametrize("options", [{"balance": False}, {"min_df": 5, "max_df": 0.5}, {"method": "kl"}])
+@pytest.mark.parametrize("options", [{"min_df": 5, "max_df": 0.5}, {"method": "kl"}])
 def test_options_hold_in_a_stream(planted, small_sample, options):
     X, labels = planted
     model = TopicModel(K, random_state=0, **options)

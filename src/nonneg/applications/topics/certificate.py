@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,37 +31,27 @@ def topic_npmi(counts: Any, components: FloatArray) -> FloatArray:
     return npmi
 
 
-@dataclass(frozen=True)
-class Support:
-    """The documents that topics rest on, each group of copies counted once."""
-
-    counts: IntArray  # documents whose main topic it is, topic by topic
-    limit: float  # a topic with fewer rests on few
-    n_copies: int = 0  # documents that are copies of others
-    n_set_aside: int = 0  # documents of groups that are too small for a topic
-
-    @property
-    def few(self) -> Any:
-        """Which topics rest on few documents."""
-        return self.counts < self.limit
-
-
 def topic_statements(
     components: FloatArray,
     words: IntArray,
     anchors: IntArray | None,
     names: Sequence[Any],
     n_empty: int,
-    n: int,
-    support: Support,
+    n_documents: IntArray,
+    min_documents: int,
 ) -> list[Statement]:
-    """Say whether topics differ, what they rest on, what was left out, and whether anchors are exclusive."""
-    statements = [_differ(components, words), _supported(support), _covered(n_empty, n)]
-    if support.n_copies or support.n_set_aside:
-        statements.append(_left_out(support, n))
-    if anchors is not None:
-        statements.append(_exclusive(components, anchors, names))
-    return statements
+    """Say whether topics differ, what they rest on, and whether anchors are exclusive."""
+    n = n_empty + int(n_documents.sum())
+    statements = [
+        _differ(components, words),
+        _supported(n_documents, min_documents),
+        Statement(
+            "documents-covered",
+            f"{n - n_empty} of {n} documents contain a word of a topic; the others have no topic.",
+            1.0 - n_empty / n, 1.0, Verdict.HOLDS if n_empty == 0 else Verdict.FAILS, {"n_empty": n_empty},
+        ),
+    ]  # fmt: skip
+    return statements if anchors is None else [*statements, _exclusive(components, anchors, names)]
 
 
 def _differ(components: FloatArray, words: IntArray) -> Statement:
@@ -88,46 +76,36 @@ def _differ(components: FloatArray, words: IntArray) -> Statement:
     )
 
 
-def _supported(support: Support) -> Statement:
-    thin, least = np.flatnonzero(support.few), int(support.counts.min())
-    limit, total = math.ceil(support.limit), int(support.counts.sum())
-    listed = ", ".join(f"{topic} ({support.counts[topic]})" for topic in thin[:10])
-    more = f" and {len(thin) - 10} more" if len(thin) > 10 else ""
-    once = " Copies count once." if support.n_copies else ""
+def _supported(n_documents: IntArray, limit: int) -> Statement:
+    few = np.flatnonzero(n_documents < limit)
+    listed = ", ".join(f"{topic} ({n_documents[topic]})" for topic in few[:10])
+    more = f" and {len(few) - 10} more" if len(few) > 10 else ""
+    least = int(n_documents.min())
     return Statement(
         "topics-supported",
-        f"Every topic is the main topic of at least {least} documents.{once}"
-        if not len(thin)
-        else f"Fewer than {limit} of {total} documents have one of these as their main topic: topic "
-        f"{listed}{more}.{once} Fewer topics may suffice.",
+        f"Every topic is the main topic of at least {least} documents."
+        if not len(few)
+        else f"Fewer than {limit} of {n_documents.sum()} documents have one of these as their main topic: "
+        f"topic {listed}{more}. Fewer topics may suffice.",
         least,
         limit,
-        Verdict.FAILS if len(thin) else Verdict.HOLDS,
-        {"n_few": len(thin)},
+        Verdict.FAILS if len(few) else Verdict.HOLDS,
+        {"n_few": len(few)},
     )
 
 
-def _left_out(support: Support, n: int) -> Statement:
-    took_part = n - support.n_copies - support.n_set_aside
+def used_statement(n: int, n_copies: int, n_set_aside: int) -> Statement:
+    """Say without which documents topics were found."""
     reasons = {
-        "with the same words as an earlier one": support.n_copies,
-        "in groups too small for a topic": support.n_set_aside,
+        "with the same words as an earlier one": n_copies,
+        "in groups too small for a topic": n_set_aside,
     }
     left_out = " and ".join(f"{count} {why}" for why, count in reasons.items() if count)
+    n_used = n - n_copies - n_set_aside
     return Statement(
         "documents-used",
-        f"Topics were found from {took_part} of {n} documents, without {left_out}.",
-        took_part / n, None, Verdict.NOT_VERIFIABLE,
-        {"n_copies": support.n_copies, "n_set_aside": support.n_set_aside},
-    )  # fmt: skip
-
-
-def _covered(n_empty: int, n: int) -> Statement:
-    share = 1.0 - n_empty / n
-    return Statement(
-        "documents-covered",
-        f"{n - n_empty} of {n} documents contain a word of a topic; the others have no topic.",
-        share, 1.0, Verdict.HOLDS if n_empty == 0 else Verdict.FAILS, {"n_empty": n_empty},
+        f"Topics were found from {n_used} of {n} documents, without {left_out}.",
+        n_used / n, None, Verdict.NOT_VERIFIABLE, {"n_copies": n_copies, "n_set_aside": n_set_aside},
     )  # fmt: skip
 
 
@@ -146,23 +124,27 @@ def _exclusive(components: FloatArray, anchors: IntArray, names: Sequence[Any]) 
     )  # fmt: skip
 
 
-def seed_statement(components: FloatArray, seeds: Mapping[str, IntArray]) -> Statement:
+def seed_statement(
+    components: FloatArray, seeds: Mapping[str, IntArray], words: Sequence[Any]
+) -> Statement:
     """Say how many seed words have their largest weight in their own topic; these are the first ones."""
-    second, best = (
-        np.sort(components, axis=0)[-2:] if len(components) > 1 else (0.0 * components[0], components[0])
-    )
+    second, best = np.sort(np.vstack([0.0 * components[:1], components]), axis=0)[-2:]
     # A word with the same weight in two topics, or with none, does not belong to either.
     alone = (components == best) & (best > second)
-    shares = {name: float(np.mean(alone[at, places])) for at, (name, places) in enumerate(seeds.items())}
+    inside = {name: alone[at, places] for at, (name, places) in enumerate(seeds.items())}
+    shares = {name: float(own.mean()) for name, own in inside.items()}
     worst = min(shares, key=lambda name: (shares[name], name))
-    share = shares[worst]
+    lost = [repr(words[place]) for name in seeds for place in seeds[name][~inside[name]]]
+    sentence = f"Of the seed words of {worst!r}, {shares[worst]:.0%} have their largest weight in that topic"
+    sentence += ", and no fewer in the others." if len(shares) > 1 else "."
+    if lost:
+        sentence += f" Not so {', '.join(lost)}: leave them out, or take words of these topics alone."
     return Statement(
         "seeds-in-their-topics",
-        f"Of the seed words of {worst!r}, {share:.0%} have their largest weight in that topic"
-        + (", and no fewer in the others." if len(shares) > 1 else "."),
-        share,
+        sentence,
+        shares[worst],
         0.5,
-        Verdict.HOLDS if share >= 0.5 else Verdict.FAILS,
+        Verdict.HOLDS if shares[worst] >= 0.5 else Verdict.FAILS,
         {"mean_share": float(np.mean(list(shares.values())))},
     )
 

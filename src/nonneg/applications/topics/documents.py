@@ -182,14 +182,14 @@ def over_vocabulary(part: FloatArray, words: IntArray, n_words: int) -> FloatArr
     return whole
 
 
-def first_copies(counts: Any) -> IntArray:
-    """Return for every document the first one with the same words: itself for most."""
-    first = np.arange(counts.shape[0], dtype=np.int64)
-    known: dict[bytes, int] = {}
-    for row in np.flatnonzero(np.diff(counts.indptr) >= COPY_WORDS).tolist():
-        words = np.sort(counts.indices[counts.indptr[row] : counts.indptr[row + 1]])
-        first[row] = known.setdefault(words.tobytes(), row)
-    return first
+def distinct_documents(counts: Any) -> IntArray:
+    """Return the documents without those that have the same words as an earlier one."""
+    first: dict[bytes, int] = {}
+    for row in range(counts.shape[0]):
+        words = counts.indices[counts.indptr[row] : counts.indptr[row + 1]]
+        key = np.sort(words).tobytes() if len(words) >= COPY_WORDS else b"%d" % row
+        first.setdefault(key, row)
+    return np.fromiter(first.values(), dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -198,8 +198,7 @@ class Vocabulary:
 
     names: Any  # of the columns, or None
     words: IntArray  # the columns that are used
-    frequencies: IntArray  # in how many documents each word occurs
-    n_documents: int
+    counts: Any  # of all columns
     min_df: int
 
     def anchors(self, anchors: Sequence[Any], n_topics: int) -> IntArray:
@@ -212,7 +211,7 @@ class Vocabulary:
         places = []
         for anchor in anchors:
             place, reason = self._place(anchor, "anchors")
-            if place is None:
+            if reason:
                 raise InvalidParameterError(f"The anchor {anchor!r} {reason}.")
             places.append(place)
         if len(set(places)) < len(places):
@@ -227,50 +226,49 @@ class Vocabulary:
                 f"{{'sports': ['game', 'team']}}; got {len(seed_words)}. Raise n_topics, or leave some out."
             )
         seeds: dict[str, IntArray] = {}
-        without_effect: list[str] = []
+        lost: list[str] = []
         for name, group in seed_words.items():
             if not (isinstance(name, str) and name.strip()) or isinstance(group, str):
                 raise InvalidParameterError(
                     f"seed_words must be lists of words by name, got {name!r}: {group!r}."
                 )
-            answers = {word: self._place(word, "seed_words") for word in group}
-            places = [place for place, _ in answers.values() if place is not None]
-            unused = [f"{word!r} ({name}) {why}" for word, (place, why) in answers.items() if place is None]
-            if not places:
+            places = {word: self._place(word, "seed_words") for word in group}
+            unused = [f"{word!r} ({name}) {reason}" for word, (_, reason) in places.items() if reason]
+            if len(unused) == len(places):
                 raise InvalidParameterError(
                     f"None of the seed words of {name!r} is among the {len(self.words)} words used: "
                     f"{'; '.join(unused)}."
                 )
-            seeds[name.strip()] = np.unique(places)
-            without_effect += unused
-        if without_effect:
-            warn_user(f"Seed words without effect: {'; '.join(without_effect)}.", DataChangedWarning)
+            seeds[name.strip()] = np.unique([place for place, reason in places.values() if not reason])
+            lost += unused
+        if lost:
+            warn_user(f"Seed words without effect: {'; '.join(lost)}.", DataChangedWarning)
         return seeds
 
-    def _place(self, word: Any, parameter: str) -> tuple[int | None, str]:
-        """Return the place of a word among the used words, or None and why, with what would change that."""
-        column, n_words = word, len(self.frequencies)
+    def _place(self, word: Any, parameter: str) -> tuple[int, str]:
+        """Return the place of a word among the used ones, or why it has none and what would change that."""
+        column, (n_documents, n_words) = word, self.counts.shape
         if isinstance(word, str):
             if self.names is None:
-                return None, "is a word, but the words have no names: pass columns, or a data frame"
+                return -1, "is a word, but the words have no names: pass columns, or a data frame"
             # Texts are counted in lower case as a rule.
-            at = np.flatnonzero(np.isin(self.names, [word.strip(), word.strip().lower()]))
-            if not len(at):
-                return None, "is not in the vocabulary: check its spelling, or choose another word"
-            column = next((one for one in at if self.names[one] == word.strip()), at[0])
+            exact, lower = (np.flatnonzero(self.names == one) for one in (word.strip(), word.strip().lower()))
+            if not len(exact) + len(lower):
+                return -1, "is not in the vocabulary: check its spelling, or choose another word"
+            column = [*exact, *lower][0]
         elif isinstance(word, bool) or not isinstance(word, int | np.integer) or not 0 <= word < n_words:
             raise InvalidParameterError(
                 f"{parameter} must be words or columns from 0 to {n_words - 1}, got {word!r}."
             )
         if column in self.words:
             return int(np.searchsorted(self.words, column)), ""
-        n = int(self.frequencies[column])
-        share = n / self.n_documents
-        if n >= self.n_documents:
-            return None, "is in all documents and tells none of them apart: choose another word"
+        n = int(document_frequencies(self.counts)[column])
+        if n >= n_documents:
+            return -1, "is in all documents and tells none of them apart: choose another word"
         if n >= self.min_df:
-            return None, (
+            share = n / n_documents
+            return -1, (
                 f"is in {share:.1%} of the documents, more than max_df: raise max_df to {share + 5e-4:.3f}"
             )
         noun = "document" if n == 1 else "documents"
-        return None, f"is in {n} {noun}, fewer than min_df={self.min_df}: pass min_df={max(n, 1)}"
+        return -1, f"is in {n} {noun}, fewer than min_df={self.min_df}: pass min_df={max(n, 1)}"

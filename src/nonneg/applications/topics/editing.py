@@ -6,14 +6,14 @@ import contextlib
 import copy
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
 from nonneg._threads import threads
 from nonneg._typing import FloatArray, IntArray
-from nonneg.applications.topics.anchor_words import least_squares_weights
 from nonneg.applications.topics.documents import (
     inverse_frequencies,
     over_vocabulary,
@@ -22,9 +22,18 @@ from nonneg.applications.topics.documents import (
     unit_rows,
     used_words,
 )
-from nonneg.applications.topics.methods import METHODS, Task, document_weights
+from nonneg.applications.topics.methods import METHODS, Task, document_weights, least_squares_weights
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.exceptions import DataChangedWarning, InvalidDataError, InvalidParameterError
+
+
+class Change(NamedTuple):
+    """Topics after a change."""
+
+    components: list[FloatArray]  # over the used words
+    anchors: list[int]  # their anchor words, or nothing
+    names: list[str | None]
+    numbers: list[list[int]]  # which of these every old topic is now
 
 
 def edited(
@@ -36,6 +45,7 @@ def edited(
     rename: Mapping[Any, str | None] | None = None,
 ) -> Any:
     """Return a model with all of these changes, in this order; numbers are those of the model before."""
+    check_is_fitted(model, "components_")
     groups = [sorted({topic_number(model, topic) for topic in group}) for group in merge]
     groups = [group for group in groups if len(group) > 1]
     parts = {topic_number(model, topic): into for topic, into in (split or {}).items()}
@@ -46,15 +56,20 @@ def edited(
             f"Topics {twice} are in two groups, or both merged and split. Do one after the other."
         )
     new = copy.copy(model)
+    new.topic_names_ = list(model.topic_names_)
     mapping = [[at] for at in range(model.n_topics_)]
+    counts = model._read(X, reset=False) if taken else None
     with threads(model.n_jobs):
         if groups:
-            mapping = _merge(new, groups, X)
-        new.topic_names_ = list(new.topic_names_)
+            mapping = _described(new, _merge(new, groups), counts)
         for topic, name in names.items():
-            new.topic_names_[mapping[topic][0]] = _checked_name(topic, name)
+            if name is not None and (not isinstance(name, str) or not name.strip()):
+                raise InvalidParameterError(
+                    f"The name of topic {topic} must be a word or None, got {name!r}."
+                )
+            new.topic_names_[mapping[topic][0]] = None if name is None else name.strip()
         for topic, into in parts.items():
-            step = _split(new, mapping[topic][0], into, X)
+            step = _described(new, _split(new, mapping[topic][0], into, counts), counts)
             mapping = [sorted(number for at in places for number in step[at]) for places in mapping]
     known = [name for name in new.topic_names_ if name is not None]
     if same := [name for name in known if known.count(name) > 1]:
@@ -63,7 +78,15 @@ def edited(
         # Neither was chosen by the data.
         new.n_topics, new.selection_ = new.n_topics_, None
         new.anchors = None if model.anchors is None else new.anchor_words_
-        new.certificate_ = _certificate(groups, parts).with_statements(new.certificate_)
+        told = [f"topics {', '.join(map(str, group))} were merged" for group in groups]
+        told += [f"topic {topic} was split into {into}" for topic, into in parts.items()]
+        statement = Statement(
+            "topics-edited",
+            f"After the fit {' and '.join(told)} (numbers before this change). The certificate of the model "
+            "before the change says what is known about the factorization.",
+            float(len(taken)), None, Verdict.NOT_VERIFIABLE,
+        )  # fmt: skip
+        new.certificate_ = Certificate((statement,)).with_statements(new.certificate_)
     edit = {
         "merged": groups,
         "split": [[topic, into] for topic, into in parts.items()],
@@ -89,40 +112,37 @@ def topic_number(model: Any, topic: Any) -> int:
     return int(topic)
 
 
-def _merge(model: Any, groups: list[list[int]], X: Any) -> list[list[int]]:
-    """Merge topics in place; return the new numbers of every old topic."""
+def _merge(model: Any, groups: list[list[int]]) -> Change:
+    """Merge topics in place."""
     first = np.arange(model.n_topics_)
     for group in groups:
         first[group] = group[0]
     numbers = np.unique(first, return_inverse=True)[1]
-    shares = model.topic_proportions_
-    unit = model.method == "nmf"
-    components, anchors, names = [], [], []
+    change = Change([], [], [], [[int(at)] for at in numbers])
     for number in range(int(numbers.max()) + 1):
         members = np.flatnonzero(numbers == number)
         weights = model.components_[members][:, model.word_indices_].astype(np.float64)
         if len(members) > 1:
             # The mixture by shares, in the method's own scale.
-            mixture = (shares[members] if shares[members].any() else np.ones(len(members))) @ weights
-            weights = mixture / (float(np.linalg.norm(mixture) if unit else mixture.sum()) or 1.0)
-        components.append(weights.ravel())
+            shares = model.topic_proportions_[members]
+            weights = (shares if shares.any() else np.ones(len(members))) @ weights
+            weights /= float(np.linalg.norm(weights) if model.method == "nmf" else weights.sum()) or 1.0
+        change.components.append(weights.ravel())
         if model.anchor_indices_ is not None:
             # What was exclusive to a part is exclusive to the whole: the one that says most of it.
             places = np.searchsorted(model.word_indices_, model.anchor_indices_[members])
-            anchors.append(places[np.argmax(components[-1][places])])
-        # A name stands for half of the whole or for nothing.
-        named = [at for at in members if model.topic_names_[at]]
-        enough = shares[named].sum() >= 0.5 * shares[members].sum()
-        names.append(" / ".join(model.topic_names_[at] for at in named) or None if enough else None)
+            change.anchors.append(int(places[np.argmax(change.components[-1][places])]))
+        named = [model.topic_names_[at] for at in members if model.topic_names_[at]]
+        change.names.append(" / ".join(named) or None)
     model._groups = np.where(model._groups >= 0, numbers[model._groups], -1)
-    return _described(model, X, components, anchors or None, names, [[int(at)] for at in numbers])
+    return change
 
 
-def _split(model: Any, topic: int, into: Any, X: Any) -> list[list[int]]:
-    """Divide a topic in place by the method, applied to its documents; return the new numbers of the old."""
+def _split(model: Any, topic: int, into: Any, counts: Any) -> Change:
+    """Divide a topic in place by the method, applied to its documents."""
     if isinstance(into, bool) or not isinstance(into, int | np.integer) or into < 2:
         raise InvalidParameterError(f"into must be an integer of at least 2, got {into!r}.")
-    used = model._used(model._read(X, reset=False))
+    used = model._used(counts)
     with warnings.catch_warnings():
         # Said once, of the new proportions.
         warnings.simplefilter("ignore", DataChangedWarning)
@@ -144,7 +164,7 @@ def _split(model: Any, topic: int, into: Any, X: Any) -> list[list[int]]:
     task = Task(
         inner, None if model._inverse is None else inverse_frequencies(inner), int(into),
         params={key: params[key] for key in params if key not in ("callback", "checkpoint")},
-        balance=model.balance, rng=model.random_state, n_jobs=model.n_jobs,
+        rng=model.random_state, n_jobs=model.n_jobs,
     )  # fmt: skip
     topics = METHODS[name].run(task)
     weights = over_vocabulary(topics.components, words, used.shape[1])
@@ -165,51 +185,22 @@ def _split(model: Any, topic: int, into: Any, X: Any) -> list[list[int]]:
     model._base = np.vstack([model._base, *[weights] * len(rows)])
     model._parents = np.concatenate([model._parents, np.repeat(rows, into)])
     components = [*model.components_[others][:, model.word_indices_].astype(np.float64), *weights]
-    anchors = None
+    anchors: list[int] = []
     if model.anchor_indices_ is not None and topics.anchors is not None:
-        anchors = [
-            *np.searchsorted(model.word_indices_, model.anchor_indices_[others]),
-            *words[topics.anchors],
-        ]
+        before = np.searchsorted(model.word_indices_, model.anchor_indices_[others])
+        anchors = [*before, *words[topics.anchors]]
     whole = model.topic_names_[topic]
     names = [model.topic_names_[at] for at in others]
     names += [None if whole is None else f"{whole} {part + 1}" for part in range(into)]
-    return _described(model, X, components, anchors, names, numbers)
+    return Change(components, anchors, names, numbers)
 
 
-def _described(
-    model: Any,
-    X: Any,
-    components: list[FloatArray],
-    anchors: list[Any] | None,
-    names: list[str | None],
-    numbers: list[list[int]],
-) -> list[list[int]]:
+def _described(model: Any, change: Change, counts: Any) -> list[list[int]]:
     """Set what follows from the topics; return the new numbers of every old topic."""
-    counts = model._read(X, reset=False)
     used = model._used(counts)
     order = model._describe(
-        used, model._proportions(used, counts.dtype), np.array(components),
-        None if anchors is None else np.array(anchors), Certificate(), names=names,
+        used, model._proportions(used, counts.dtype), np.array(change.components),
+        np.array(change.anchors) if change.anchors else None, Certificate(), names=change.names,
     )  # fmt: skip
     ranks = np.argsort(order)
-    return [sorted(ranks[places].tolist()) for places in numbers]
-
-
-def _certificate(groups: list[list[int]], parts: dict[int, int]) -> Certificate:
-    """Say that statements about the factorization were left out, because topics are no longer its own."""
-    changes = [f"topics {', '.join(map(str, group))} were merged" for group in groups]
-    changes += [f"topic {topic} was split into {into}" for topic, into in parts.items()]
-    statement = Statement(
-        "topics-edited",
-        f"After the fit {' and '.join(changes)} (numbers before this change). The certificate of the model "
-        "before the change says what is known about the factorization.",
-        float(sum(map(len, groups)) + len(parts)), None, Verdict.NOT_VERIFIABLE,
-    )  # fmt: skip
-    return Certificate((statement,))
-
-
-def _checked_name(topic: int, name: Any) -> str | None:
-    if name is not None and (not isinstance(name, str) or not name.strip()):
-        raise InvalidParameterError(f"The name of topic {topic} must be a word or None, got {name!r}.")
-    return None if name is None else name.strip()
+    return [sorted(ranks[places].tolist()) for places in change.numbers]

@@ -70,8 +70,8 @@ def read_documents(
         raise InvalidParameterError(
             "A vocabulary belongs to one matrix of counts; texts bring their own words."
         )
-    found = [document for path in paths for document in _texts(Path(path), column, lines, time_column)]
-    names, texts, times = ([one[at] for one in found] for at in range(3))
+    documents = [one for path in paths for one in _texts(Path(path), column, lines, time_column)]
+    names, texts, times = ([one[at] for one in documents] for at in range(3))
     if time_column is not None and all(time is None for time in times):
         raise InvalidParameterError(f"No document has an entry under {time_column!r} (--time-column).")
     if len(texts) < at_least:
@@ -84,10 +84,9 @@ def read_documents(
 
 
 def _ending(path: Path) -> str:
-    if path.is_dir():
-        return ""
     known = sorted((*TEXTS, *JSON_LINES, *TABLES, *known_suffixes()), key=len, reverse=True)
-    return next((ending for ending in known if path.name.lower().endswith(ending)), "")
+    name = "" if path.is_dir() else path.name.lower()
+    return next((ending for ending in known if name.endswith(ending)), "")
 
 
 def _matrix(path: Path, vocabulary: Path | None) -> Documents:
@@ -125,27 +124,35 @@ def _texts(
     if (lines and not plain) or (time_column is not None and plain):
         option, needed = ("--time-column", "tables and JSON lines") if plain else ("--lines", "texts")
         raise InvalidParameterError(f"{option} belongs to {needed}, but {path} is none. Leave it out.")
-    if path.is_dir():
-        files = sorted(entry for entry in path.rglob("*") if entry.is_file() and _ending(entry) in TEXTS)
-        if not files:
+    if plain:
+        files = sorted(one for one in path.rglob("*") if one.is_file() and _ending(one) in TEXTS)
+        if path.is_dir() and not files:
             raise FileFormatError(f"{path} contains no text files ({', '.join(TEXTS)}).")
-        for entry in files:
-            for name, text, _ in _texts(entry, None, lines, None):
-                yield f"{entry.relative_to(path)}{name.removeprefix(entry.name)}", text, None
-    elif lines:
-        for at, line in enumerate(_lines(_read_text(path)), 1):
-            if line.strip():
-                yield f"{path.name}:{at}", line.rstrip("\n"), None
-    elif plain:
-        yield path.name, _read_text(path), None
-    elif ending in JSON_LINES or ending in TABLES:
-        yield from _column(path, ending, column, time_column)
-    else:
+        for file in files or [path]:
+            name = str(file.relative_to(path)) if files else path.name
+            if not lines:
+                yield name, _read_text(file), None
+                continue
+            for at, line in enumerate(_lines(_read_text(file)), 1):
+                if line.strip():
+                    yield f"{name}:{at}", line.rstrip("\n"), None
+        return
+    if ending not in JSON_LINES and ending not in TABLES:
         raise FileFormatError(
             f"{path} has an unknown file type. Expected texts ({', '.join(TEXTS)}), a table "
             f"({', '.join(TABLES)}) with --text-column, JSON lines ({', '.join(JSON_LINES[:2])}), or one "
             f"matrix of counts ({', '.join(known_suffixes())})."
         )
+    column = column or "text"
+    for place, entries in _records(path, ending):
+        if not isinstance(entries, dict) or not isinstance(entries.get(column), str):
+            there = list(entries) if isinstance(entries, dict) else type(entries).__name__
+            raise FileFormatError(
+                f"{path}, {place}: no text under {column!r}; there are {there}. Name the column or key of "
+                'the texts with --text-column, and write "" for an empty document.'
+            )
+        name = next((str(entries[key]) for key in ("name", "title", "id") if key in entries), place)
+        yield name, entries[column], entries.get(time_column)
 
 
 def _read_text(path: Path) -> str:
@@ -154,14 +161,14 @@ def _read_text(path: Path) -> str:
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise FileFormatError(f"{path} cannot be read: {reason}.") from error
-    marked = next((name for mark, name in MARKS.items() if raw.startswith(mark)), None)
+    marked = next((name for mark, name in MARKS.items() if raw.startswith(mark)), "utf-8")
     # Old texts are in one byte a letter; in the last of these every byte stands for one.
-    for encoding in (marked or "utf-8", "cp1252", "latin-1"):
+    for encoding in (marked, "cp1252"):
         try:
             return raw.decode(encoding)
         except UnicodeDecodeError:
             continue
-    raise AssertionError("latin-1 takes every byte")
+    return raw.decode("latin-1")
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -183,9 +190,9 @@ def _records(path: Path, ending: str) -> Iterator[tuple[str, Any]]:
     """Yield the place of every row or line, and its entries by name."""
     if ending in TABLES:
         headings, *rows = _table_rows(path) or [[]]
-        for at, row in enumerate(rows, 2):
-            if row:
-                yield f"row {at}", dict(zip(headings, row, strict=False))
+        yield from (
+            (f"row {at}", dict(zip(headings, row, strict=False))) for at, row in enumerate(rows, 2) if row
+        )
         return
     for at, line in enumerate(_lines(_read_text(path)), 1):
         if line.strip():
@@ -195,18 +202,3 @@ def _records(path: Path, ending: str) -> Iterator[tuple[str, Any]]:
                 raise FileFormatError(
                     f"{path}, line {at}: not JSON ({error}). Expected one object per line."
                 ) from error
-
-
-def _column(
-    path: Path, ending: str, column: str | None, time_column: str | None
-) -> Iterator[tuple[str, str, Any]]:
-    column = column or "text"
-    for place, entries in _records(path, ending):
-        if not isinstance(entries, dict) or not isinstance(entries.get(column), str):
-            there = list(entries) if isinstance(entries, dict) else type(entries).__name__
-            raise FileFormatError(
-                f"{path}, {place}: no text under {column!r}; there are {there}. Name the column or key of "
-                'the texts with --text-column, and write "" for an empty document.'
-            )
-        name = next((str(entries[key]) for key in ("name", "title", "id") if key in entries), place)
-        yield name, entries[column], entries.get(time_column)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +21,7 @@ class TopicHierarchy:
     ----------
     merges : array of shape (n_topics - 1, 4)
         SciPy's linkage matrix: which two are joined, at which distance, and how many topics are below.
+        `scipy.cluster.hierarchy.dendrogram` draws it.
     labels : list of str
         The labels of the topics.
     """
@@ -29,15 +29,13 @@ class TopicHierarchy:
     merges: FloatArray
     labels: list[str]
 
-    def cut(self, n_groups: int | None = None, *, distance: float | None = None) -> list[list[int]]:
+    def cut(self, n_groups: int) -> list[list[int]]:
         """Return the groups of topics below a cut through the tree.
 
         Parameters
         ----------
-        n_groups : int, optional
+        n_groups : int
             Number of groups.
-        distance : float, optional
-            Instead: topics that are joined up to this distance are in one group.
 
         Returns
         -------
@@ -45,10 +43,6 @@ class TopicHierarchy:
             The topics of every group, for `TopicModel.merge_topics`.
         """
         n_topics = len(self.labels)
-        if (n_groups is None) == (distance is None):
-            raise InvalidParameterError("Give either n_groups or distance.")
-        if distance is not None:
-            n_groups = n_topics - int(np.sum(self.merges[:, 2] <= distance))
         if n_groups not in range(1, n_topics + 1):
             raise InvalidParameterError(
                 f"n_groups must be an integer from 1 to the number of topics, {n_topics}; got {n_groups!r}."
@@ -58,29 +52,9 @@ class TopicHierarchy:
         groups = cut_tree(self.merges, n_clusters=n_groups).ravel()
         return sorted(np.flatnonzero(groups == at).tolist() for at in np.unique(groups))
 
-    def __str__(self) -> str:
-        """Draw the tree as text, with the distance at which topics are joined."""
-        n_topics = len(self.labels)
 
-        def lines(node: int) -> list[str]:
-            if node < n_topics:
-                return [f"{node}: {self.labels[node]}"]
-            one, other, distance, _ = self.merges[node - n_topics]
-            upper, lower = lines(int(one)), lines(int(other))
-            return [
-                f"{distance:.2f}",
-                f"├── {upper[0]}",
-                *(f"│   {line}" for line in upper[1:]),
-                f"└── {lower[0]}",
-                *(f"    {line}" for line in lower[1:]),
-            ]
-
-        return "\n".join(lines(n_topics + len(self.merges) - 1))
-
-
-def topic_hierarchy(components: FloatArray, labels: Sequence[str]) -> TopicHierarchy:
+def topic_hierarchy(components: FloatArray, labels: list[str]) -> TopicHierarchy:
     """Join the nearest topics first, by Ward's criterion on weights of words of unit length."""
     # Distances that differ in their last digits only would depend on the machine.
     distances = np.round(pdist(unit_rows(np.asarray(components, dtype=np.float64))), 9)
-    merges = linkage(distances, "ward") if len(distances) else np.empty((0, 4))
-    return TopicHierarchy(merges, list(labels))
+    return TopicHierarchy(linkage(distances, "ward") if len(distances) else np.empty((0, 4)), labels)

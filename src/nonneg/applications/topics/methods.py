@@ -1,33 +1,43 @@
-"""Methods of topics by name: factorizations and anchor words."""
+"""Methods of topics by name: factorizations and anchor words.
+
+Anchor words are words of one topic alone. With F the weights of words in documents (one document per row),
+they are found among the rows of the word-word correlation P = F'F / n_documents, which is as wide and as high
+as the vocabulary. It is never formed: products with it are two products with F.
+"""
 
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator, eigsh
 
+from nonneg._arrays import to_float64
 from nonneg._random import Seed
 from nonneg._registry import Registry
+from nonneg._threads import threads
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.method_entries import ApplicationMethod
-from nonneg.applications.topics.anchor_words import (
-    find_anchor_words,
-    least_squares_weights,
-    reduced_words,
-    topics_of_anchors,
-)
 from nonneg.applications.topics.documents import rows_of_sum_one, term_weights, unit_rows
 from nonneg.certificates.certificate import Certificate
+from nonneg.data import as_data_matrix
 from nonneg.estimators.functional import non_negative_factorization
 from nonneg.estimators.nmf import NMF
 from nonneg.exceptions import InvalidParameterError
+from nonneg.kernels.grams import SharedGram
+from nonneg.leastsquares import nonnegative_least_squares
+from nonneg.separable.certificate import with_statements
 from nonneg.separable.registry import METHODS as ANCHOR_METHODS
+from nonneg.separable.registry import split_params
+from nonneg.separable.result import SelectionResult
+from nonneg.separable.select import select_anchors
+from nonneg.separable.weights import anchor_weights
 
 
 @dataclass(frozen=True)
@@ -39,7 +49,6 @@ class Task:
     n_topics: int
     anchors: IntArray | None = None  # anchor words that the user chose, among the used ones
     seeds: Sequence[IntArray] = ()  # seed words of the first topics, among the used ones
-    balance: bool = True  # "nmf": whether documents are balanced; otherwise they have unit length
     min_documents: int = 0  # "nmf": documents of smaller topics are set aside
     params: Mapping[str, Any] = field(default_factory=dict)  # of the method and of its iterations
     rng: Seed = None
@@ -80,6 +89,95 @@ def document_weights(
     return least_squares_weights(term_weights(counts, inverse) if encoding == "weights" else counts, topics)
 
 
+def least_squares_weights(documents: Any, topics: FloatArray) -> FloatArray:
+    """Return how much of each topic is in each document, every document on its own."""
+    cross = np.ascontiguousarray(documents @ np.ascontiguousarray(topics.T))
+    return nonnegative_least_squares(SharedGram(topics @ topics.T), cross)
+
+
+# The paper's settings for topics, in the objective with the 1/2 of its (18): the authors' programs leave it
+# out, so that their weight of 1e-6 and gap of 0.5 are twice these.
+LAM, MU, GAP, LAST_ITERATION = 5e-7, 1e-5, 0.25, 100
+# Up to as many documents or words, a dense decomposition is quicker than an iterative one.
+DENSE = 500
+
+
+def reduced_words(weights: Any, n_directions: int) -> FloatArray:
+    """Return the words in few dimensions: rows of P of sum one along their leading singular directions."""
+    n_documents, n_words = weights.shape
+
+    def correlation(right: FloatArray) -> FloatArray:
+        return np.asarray(weights.T @ (weights @ right)) / n_documents
+
+    sums = correlation(np.ones(n_words, dtype=weights.dtype))
+    scale = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)[:, None]
+    if min(weights.shape) <= max(DENSE, n_directions):
+        # diag(scale) P = A V' with F = U S V': the leading directions of A are those of the product.
+        _, sizes, right = np.linalg.svd(weights.toarray(), full_matrices=False)
+        A = scale * right.T * (sizes**2 / n_documents)
+        return np.ascontiguousarray(A @ np.linalg.svd(A, full_matrices=False)[2][:n_directions].T)
+    gram = LinearOperator(
+        (n_words, n_words),
+        lambda v: correlation(scale**2 * correlation(v.reshape(n_words, -1))),
+        dtype=weights.dtype,
+    )
+    # From a fixed vector, so that nothing is drawn.
+    _, directions = eigsh(gram, n_directions, v0=np.sqrt(np.maximum(sums, 0.0)))
+    return np.ascontiguousarray(scale * correlation(directions[:, ::-1]))
+
+
+def find_anchor_words(
+    points: FloatArray,
+    n_topics: int,
+    *,
+    method: str = "merit",
+    rng: Seed = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    **options: Any,
+) -> SelectionResult:
+    """Search for anchor words."""
+    name = ANCHOR_METHODS.name_of(method)
+    settings = merit_settings(to_float64(points), n_topics, options) if name == "merit" else {}
+    settings |= options
+    entry = ANCHOR_METHODS.find(name)
+    if entry.kind == "convex":
+        settings["verbose"] = verbose
+    if entry.signed:
+        return select_anchors(points, n_topics, method=name, rng=rng, n_jobs=n_jobs, **split_params(settings))
+    # XRAY takes projections of nonnegative points, which `select_anchors` cannot tell from signed data.
+    ANCHOR_METHODS.check_options(name, settings)
+    data = as_data_matrix(points)
+    with threads(n_jobs):
+        keywords = {**settings, "rng": rng} if entry.seeded else settings
+        return with_statements(entry.run(data, n_topics, **keywords), data)
+
+
+def merit_settings(points: FloatArray, n_topics: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with which the paper runs MERIT on words."""
+    # MERIT starts from the anchors of successive projections and goes on at iteration t, the whole part of
+    # ``sqrt(n_words) / ||R||`` with R the residuals of that start, to iteration 100 or a duality gap of 0.25.
+    common = {"lam": LAM, "mu": MU, "tol": GAP}
+    if "init" in options or "t_init" in options:
+        return {**common, "max_iter": LAST_ITERATION}
+    first = select_anchors(points, n_topics, method="spa").anchors
+    vertices = points[first]
+    residual = points - anchor_weights(as_data_matrix(points), vertices, sum_to_one=True) @ vertices
+    size = float(np.linalg.norm(residual))
+    t = math.inf if size == 0 else math.sqrt(len(points)) / size
+    t = int(np.clip(math.floor(min(t, 1e6)) - 1, 1, LAST_ITERATION - 1))
+    return {**common, "init": first, "t_init": t, "max_iter": LAST_ITERATION - t}
+
+
+def topics_of_anchors(weights: Any, anchors: IntArray) -> FloatArray:
+    """Return the topics of anchor words: ``min ||P - P[:, anchors] H||`` over nonnegative H, P as it is."""
+    n_documents = weights.shape[0]
+    beside = np.asarray(weights.T @ weights[:, anchors].toarray()) / n_documents
+    cross = np.asarray(weights.T @ (weights @ beside)) / n_documents
+    H = nonnegative_least_squares(SharedGram(beside.T @ beside), np.ascontiguousarray(cross))
+    return rows_of_sum_one(np.ascontiguousarray(H.T))
+
+
 def _anchor_method(name: str) -> Callable[[Task], Topics]:
     def run(task: Task) -> Topics:
         weights = term_weights(task.counts, task.inverse)
@@ -109,50 +207,49 @@ LARGEST_PART = 0.1
 def _least_squares(task: Task) -> Topics:
     """Factorize TF-IDF weights, and do so again without the documents of groups that are too small."""
     topics = _factorized(task)
-    if not task.balance or task.anchors is not None or task.seeds:
+    if task.anchors is not None or task.seeds:
         return topics
     n_documents = task.counts.shape[0]
-    live, attempt = np.arange(n_documents), 0
+    used = np.arange(n_documents)
     while True:
-        weights = document_weights(task.counts[live], topics.components, task.inverse, "weights")
+        weights = document_weights(task.counts[used], topics.components, task.inverse, "weights")
         main = np.where(weights.sum(axis=1) > 0, np.argmax(weights, axis=1), -1)
         sizes = np.bincount(main[main >= 0], minlength=task.n_topics)
-        inside = np.isin(main, np.flatnonzero(sizes < task.min_documents))
-        n_aside = n_documents - int(np.sum(~inside))
-        if not inside.any() or n_aside > LARGEST_PART * n_documents:
-            return replace(topics, set_aside=np.setdiff1d(np.arange(n_documents), live))
-        live, attempt = live[~inside], attempt + 1
-        params = dict(task.params)
-        if params.get("checkpoint") is not None:
-            params["checkpoint"] = Path(params["checkpoint"]) / f"without-small-groups-{attempt}"
-        topics = _factorized(replace(task, counts=sp.csr_array(task.counts[live]), params=params))
+        small = np.isin(main, np.flatnonzero(sizes < task.min_documents))
+        if not small.any() or np.sum(~small) < (1.0 - LARGEST_PART) * n_documents:
+            return replace(topics, set_aside=np.setdiff1d(np.arange(n_documents), used))
+        used = used[~small]
+        # The checkpoint is one of all documents.
+        params = {name: value for name, value in task.params.items() if name != "checkpoint"}
+        topics = _factorized(replace(task, counts=sp.csr_array(task.counts[used]), params=params))
 
 
-def _factorized(task: Task) -> Topics:
-    """Factorize TF-IDF weights, balanced or of unit length, by `nonneg.NMF` with the Frobenius loss."""
-    weights = term_weights(task.counts, task.inverse, unit_rows=not task.balance)
-    X = balanced_documents(weights) if task.balance else weights
-    options = {"tol": 1e-6, "max_iter": 1000, **task.params}
-    factors = {}
-    if task.anchors is not None:
-        H = topics_of_anchors(term_weights(task.counts, task.inverse), task.anchors)
-        W = least_squares_weights(X, H)
-    elif task.seeds:
-        unit = term_weights(task.counts, task.inverse, unit_rows=True)
-        X, W, H = guided_problem(X, unit, task.seeds, task.n_topics, task.rng)
-    if task.anchors is not None or task.seeds:
-        options["init"] = "custom"
-        # Zeros would stay zeros: a little everywhere lets them go.
-        factors = {"W": W + 1e-6 * W.max(), "H": H + 1e-9}
+def _fitted(task: Task, X: Any, factors: Mapping[str, FloatArray] | None = None, **options: Any) -> NMF:
     model = NMF(task.n_topics, random_state=task.rng, n_jobs=task.n_jobs, verbose=task.verbose, **options)
     with warnings.catch_warnings():
         # Stopping at the limit is said in the certificate.
         warnings.filterwarnings("ignore", message="Maximum number of iterations")
-        model.fit(X, **factors)
-    components = unit_rows(model.components_)
+        return model.fit(X, **(factors or {}))
+
+
+def _factorized(task: Task) -> Topics:
+    """Factorize balanced TF-IDF weights by `nonneg.NMF` with the Frobenius loss."""
+    X = balanced_documents(term_weights(task.counts, task.inverse))
+    options = {"tol": 1e-6, "max_iter": 1000, **task.params}
+    factors = None
+    if task.anchors is not None:
+        H = topics_of_anchors(term_weights(task.counts, task.inverse), task.anchors)
+        W = least_squares_weights(X, H)
+    elif task.seeds:
+        X, W, H = guided_problem(task, X)
+    if task.anchors is not None or task.seeds:
+        options["init"] = "custom"
+        # Zeros would stay zeros: a little everywhere lets them go.
+        factors = {"W": W + 1e-6 * W.max(), "H": H + 1e-9}
+    model = _fitted(task, X, factors, **options)
     # With seed words the problem that was solved has more documents than there are.
     certificate = Certificate() if task.seeds else model.certificate_
-    return Topics(components, task.anchors, model.n_iter_, certificate, model)
+    return Topics(unit_rows(model.components_), task.anchors, model.n_iter_, certificate, model)
 
 
 def balanced_documents(weights: Any) -> Any:
@@ -172,42 +269,33 @@ def balanced_documents(weights: Any) -> Any:
 STRENGTH = 10.0
 
 
-def guided_problem(
-    X: Any, weights: Any, seeds: Sequence[IntArray], n_topics: int, rng: Seed
-) -> tuple[Any, FloatArray, FloatArray]:
+def guided_problem(task: Task, X: Any) -> tuple[Any, FloatArray, FloatArray]:
     """Return documents and one more for every group of seed words, and initial factors."""
     # The additional documents are the mean documents that contain the seed words, by how much they do: seed
     # words alone would become a topic of these words and no others, and as an initialization they are
     # forgotten in the iterations.
+    weights, seeds = term_weights(task.counts, task.inverse, unit_rows=True), task.seeds
     contained = np.column_stack([np.asarray(weights[:, places].sum(axis=1)).ravel() for places in seeds])
     profiles = unit_rows((weights.T @ contained).T)
     H = profiles
-    if len(H) < n_topics:
+    if n_free := task.n_topics - len(H):
         # The others begin with documents that are less like the profiles than those with seed words are.
         likeness = np.asarray(weights @ profiles.T)
         usual = [np.median(likeness[contained[:, at] > 0, at]) for at in range(len(seeds))]
         other = np.clip(1.0 - (likeness / np.maximum(usual, np.finfo(np.float64).tiny)).max(axis=1), 0.0, 1.0)
-        model = NMF(n_topics - len(H), random_state=rng, tol=1e-4, max_iter=50)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Maximum number of iterations")
-            model.fit(sp.csr_array(sp.diags_array(other) @ X))
+        free = replace(task, n_topics=n_free, verbose=0)
+        model = _fitted(free, sp.csr_array(sp.diags_array(other) @ X), tol=1e-4, max_iter=50)
         H = np.vstack([H, unit_rows(model.components_)])
-    size = np.sqrt(STRENGTH * np.sum(X.data**2) / n_topics)
+    size = np.sqrt(STRENGTH * np.sum(X.data**2) / task.n_topics)
     X = sp.csr_array(sp.vstack([X, sp.csr_array(size * profiles)], format="csr"))
     return X, least_squares_weights(X, H), H
 
 
 def _divergence(task: Task) -> Topics:
     """Factorize counts by `nonneg.NMF` with the Kullback-Leibler loss."""
-    model = NMF(
-        task.n_topics, beta_loss="kullback-leibler", random_state=task.rng, n_jobs=task.n_jobs,
-        verbose=task.verbose, **{"tol": 1e-5, "max_iter": 500, **task.params},
-    )  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Maximum number of iterations")
-        model.fit(task.counts[np.flatnonzero(np.diff(task.counts.indptr) > 0)])
-    components = rows_of_sum_one(model.components_)
-    return Topics(components, None, model.n_iter_, model.certificate_, model)
+    options = {"beta_loss": "kullback-leibler", "tol": 1e-5, "max_iter": 500, **task.params}
+    model = _fitted(task, task.counts[np.flatnonzero(np.diff(task.counts.indptr) > 0)], **options)
+    return Topics(rows_of_sum_one(model.components_), None, model.n_iter_, model.certificate_, model)
 
 
 ITERATIVE = frozenset({"tol", "max_iter", "callback", "checkpoint"})

@@ -21,11 +21,11 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg._warnings import warn_user
 from nonneg.applications.method_entries import iteration_params
 from nonneg.applications.topics.certificate import (
-    Support,
     documents_per_topic,
     seed_statement,
     topic_npmi,
     topic_statements,
+    used_statement,
     weighted_statement,
 )
 from nonneg.applications.topics.documents import (
@@ -34,8 +34,7 @@ from nonneg.applications.topics.documents import (
     are_weighted,
     checked_counts,
     counted_texts,
-    document_frequencies,
-    first_copies,
+    distinct_documents,
     inverse_frequencies,
     make_vectorizer,
     over_vocabulary,
@@ -81,37 +80,23 @@ class Stream:
     """A random sample of the documents of a stream."""
 
     sample: Any  # counts, CSR
-    priorities: FloatArray  # of these documents: those with the largest are kept
     n_seen: int  # documents so far
     next_fit: int  # number of documents at which topics are found again
 
-    def extended(self, counts: Any, half_life: float | None) -> Stream:
+    def extended(self, counts: Any) -> Stream:
         """Return the same with another batch; further words are at the end of the vocabulary."""
-        # Documents with the largest `log weight + Gumbel noise` are a sample without replacement by weight
-        # (Efraimidis & Spirakis, 2006). The numbers are fixed: what is kept is not up to the user.
-        new = np.random.default_rng([0, self.n_seen]).gumbel(size=counts.shape[0])
-        if half_life is not None:
-            new += (self.n_seen + np.arange(counts.shape[0])) * np.log(2.0) / half_life
-        priorities = np.concatenate([self.priorities, new])
+        # Vitter's reservoir: document t takes a place at random among t, if there is one in the sample. The
+        # numbers are fixed: what is kept is not up to the user.
+        n_old, numbers = self.sample.shape[0], self.n_seen + np.arange(counts.shape[0])
+        drawn = np.random.default_rng([0, self.n_seen]).integers(numbers + 1)
+        places = np.where(numbers < MAX_SAMPLE, numbers, drawn)
+        rows = np.arange(max(n_old, int(min(numbers[-1] + 1, MAX_SAMPLE))))
+        inside = np.flatnonzero(places < MAX_SAMPLE)
+        rows[places[inside]] = n_old + inside
         arrays = self.sample.data, self.sample.indices, self.sample.indptr
-        known = sp.csr_array(arrays, shape=(self.sample.shape[0], counts.shape[1]))
-        sample = sp.vstack([known, counts], format="csr")
-        if len(priorities) > _capacity(half_life):
-            chosen = np.sort(np.argsort(-priorities, kind="stable")[: _capacity(half_life)])
-            sample, priorities = sample[chosen], priorities[chosen]
-        return replace(
-            self, sample=sp.csr_array(sample), priorities=priorities, n_seen=self.n_seen + counts.shape[0]
-        )
-
-    def fitted(self, half_life: float | None) -> Stream:
-        """Return the same after topics were found."""
-        known = self.n_seen if half_life is None else self.sample.shape[0]
-        return replace(self, next_fit=self.n_seen + max(1, round(GROWTH * known)))
-
-
-def _capacity(half_life: float | None) -> int:
-    # With `half_life` the documents so far weigh as much as half_life / log 2 late ones.
-    return MAX_SAMPLE if half_life is None else min(MAX_SAMPLE, max(2, round(half_life / np.log(2.0))))
+        known = sp.csr_array(arrays, shape=(n_old, counts.shape[1]))
+        sample = sp.csr_array(sp.vstack([known, counts], format="csr")[rows])
+        return replace(self, sample=sample, n_seen=int(numbers[-1]) + 1)
 
 
 @dataclass(eq=False, repr=False)
@@ -134,16 +119,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         "nmf": words that guide topics, by the name of the topic, such as ``{"sports": ["game", "team"]}``.
         These topics have these names (see `topic_names_`); there may be more topics than names. A warning
         names the words that are not in the vocabulary or not used.
-    balance : bool, default True
-        "nmf": whether documents are balanced: each is divided by the root of the sum of its similarities to
-        all others; otherwise each has unit length.
     min_documents : int, default 10
-        A topic that is the main topic of fewer documents rests on few (see `few_documents_`). "nmf" with
-        `balance`: its documents are set aside, and topics are found without them, unless these are more than
-        a tenth of all; 0 keeps groups of any size.
-    duplicates : {"merge", "keep"}, default "merge"
-        "merge": of documents with the same words (among those used, ten or more) only the first is used in
-        the search for topics, and the certificate counts the others. All get topic proportions.
+        A topic that is the main topic of fewer documents rests on few (see `few_documents_`). "nmf": its
+        documents are set aside, and topics are found without them, unless these are more than
+        a tenth of all. Of documents with the same words (ten or more) only the first is used. The
+        certificate counts both; all documents get topic proportions. 0 keeps copies and groups of any size.
     min_df : int, default 2
         Words in fewer documents are not used. They stay in the vocabulary, with weight zero.
     max_df : float, default 1.0
@@ -162,8 +142,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
     random_state : int, RandomState, Generator or None
         The seed of methods that draw random numbers.
     {verbose}
-    half_life : float, optional
-        `partial_fit`: the number of documents after which the past counts half. None never forgets.
     device : str, optional
         "nmf" and "kl": where the counts are factorized, see `nonneg.NMF`.
     {n_jobs, callback, checkpoint}
@@ -184,12 +162,10 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
     documents_per_topic_ : array of int of shape (n_topics,)
         Number of documents of the fit in which the topic has the largest proportion.
     few_documents_ : array of bool of shape (n_topics,)
-        Topics that rest on fewer than `min_documents` documents, copies not counted.
+        Topics that rest on fewer than `min_documents` documents.
     set_aside_ : array of int
         Documents of the fit without which topics were found, because their groups are too small (see
         `min_documents`).
-    duplicate_of_ : array of int of shape (n_documents,)
-        The first document that each document of the fit is a copy of; itself for most.
     npmi_ : array of shape (n_topics,)
         Normalized pointwise mutual information of the 10 top words in these documents, from -1 to 1.
     coherence_ : array of shape (n_topics,)
@@ -232,7 +208,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
     TF-IDF), normalized and reduced to ``2 n_topics`` dimensions; P is never formed. `transform` solves one
     nonnegative problem per document, so its proportions do not depend on other documents, and
     ``fit_transform(X)`` equals ``fit(X).transform(X)``. There is no `sample_weight`: the method weights the
-    documents (see `balance`).
+    documents.
 
     References
     ----------
@@ -255,9 +231,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
     method: str = "nmf"
     anchors: Sequence[Any] | None = None
     seed_words: Mapping[str, Sequence[Any]] | None = None
-    balance: bool = True
     min_documents: int = 10
-    duplicates: str = "merge"
     min_df: int = 2
     max_df: float = 1.0
     stop_words: Any = None
@@ -268,7 +242,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
     method_params: dict[str, Any] | None = None
     random_state: Seed = None
     verbose: int = 0
-    half_life: float | None = None
     device: str | None = None
     n_jobs: int | None = None
     callback: Callable[[Progress], bool | None] | None = None
@@ -282,15 +255,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         "n_topics": [*COUNT, StrOptions({"auto"}), "array-like", None],
         "anchors": ["array-like", None],
         "seed_words": [dict, None],
-        "balance": ["boolean"],
         "min_documents": [Interval(Integral, 0, None, closed="left")],
-        "duplicates": [StrOptions({"merge", "keep"})],
         "min_df": COUNT,
         "max_df": [Interval(Real, 0, 1, closed="right")],
         "stop_words": [str, list, tuple, set, frozenset, None],
         "vectorizer": [object],
         "vocabulary": ["array-like", None],
-        "half_life": [Interval(Real, 0, None, closed="neither"), None],
     }
 
     _stored: ClassVar[Fields] = {
@@ -306,7 +276,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         "few_documents_": StoredArray("n_topics_", kind="b"),
         "selection_": Value(dict, optional=True),
         "set_aside_": StoredArray("documents set aside", kind="i"),
-        "duplicate_of_": StoredArray("documents of the fit", kind="i"),
         "word_indices_": StoredArray("number of words used", kind="i", below="n_features_in_"),
         "anchor_indices_": StoredArray("n_topics_", kind="i", below="n_features_in_", optional=True),
         "vocabulary_": Names("n_features_in_", optional=True),
@@ -323,7 +292,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             {
                 Stream: {
                     "sample": Sparse("csr", "documents of the sample", "n_features_in_", nonnegative=True),
-                    "priorities": StoredArray("documents of the sample", finite=True),
                     "n_seen": Value(int),
                     "next_fit": Value(int),
                 }
@@ -349,7 +317,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         TopicModel
             The fitted estimator.
         """
-        self._fit(X)
+        self.fit_transform(X)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -368,7 +336,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         array of shape (n_documents, n_topics)
             As `transform` returns it.
         """
-        return self._fit(X)
+        self.__dict__.pop("_stream", None)
+        return self._fit_counts(self._read(X, reset=True))
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None) -> TopicModel:
@@ -390,10 +359,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         Notes
         -----
         A random sample of up to 10,000 of the documents so far is kept, and topics are found in it whenever
-        the number of documents has grown by a quarter. With `half_life`, a document is half as likely to be
-        in the sample as one that came `half_life` documents later, and new documents that are a quarter of
-        the sample are enough. After `fit`, whose documents are not kept, topics change when batches have as
-        many documents as it had.
+        the number of documents has grown by a quarter. After `fit`, whose documents are not kept, topics
+        change when batches have as many documents as it had.
         """
         if any(edit["merged"] or edit["split"] for edit in getattr(self, "edits_", [])):
             raise UnsupportedError(
@@ -404,11 +371,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         counts = self._read(X, reset=True) if first else self._read_batch(X)
         past = getattr(self, "_stream", None)
         if past is None:
-            past = Stream(counts[:0], np.zeros(0), 0, 1 if first else int(self.documents_per_topic_.sum()))
-        stream = past.extended(counts, self.half_life)
+            past = Stream(counts[:0], 0, 1 if first else int(self.documents_per_topic_.sum()))
+        stream = past.extended(counts)
         if stream.n_seen >= stream.next_fit:
             self._fit_counts(stream.sample, again=not first)
-            stream = stream.fitted(self.half_life)
+            stream = replace(stream, next_fit=stream.n_seen + max(1, round(GROWTH * stream.n_seen)))
             streamed = Statement(
                 "topics-streamed",
                 f"Topics were found in {stream.sample.shape[0]} of {stream.n_seen} documents of a stream.",
@@ -511,7 +478,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         """
         check_is_fitted(self, "components_")
         counts = self._read(X, reset=False)
-        proportions = self._checked_proportions(X, counts.shape[0], proportions)
+        proportions = self.transform(X) if proportions is None else np.asarray(proportions)
+        if proportions.shape != (counts.shape[0], self.n_topics_):
+            raise ShapeError(
+                f"Expected proportions of shape ({counts.shape[0]}, {self.n_topics_}), got "
+                f"{proportions.shape}."
+            )
         strength = proportions * np.sqrt(np.asarray(counts @ self.topics_.T.astype(counts.dtype)))
         order = np.argsort(-strength, axis=0, kind="stable")[: max(1, n)]
         return [order[proportions[order[:, at], at] > 0, at] for at in range(proportions.shape[1])]
@@ -532,9 +504,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         check_is_fitted(self, "components_")
         return topic_hierarchy(self.components_, self.topic_labels())
 
-    def over_time(
-        self, X: Any, times: Any, *, unit: str | None = None, proportions: FloatArray | None = None
-    ) -> TopicsOverTime:
+    def over_time(self, X: Any, times: Any, *, unit: str | None = None) -> TopicsOverTime:
         """Return the mean topic proportions of documents by period.
 
         Parameters
@@ -548,18 +518,13 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         unit : {"hour", "day", "week", "month", "year"}, optional
             The length of a period. By default the shortest one with a maximum of 120 periods and a mean of
             at least 5 documents per period.
-        proportions : array of shape (n_documents, n_topics), optional
-            Those of X, if they are known.
 
         Returns
         -------
         TopicsOverTime
             Proportions by period, and numbers of documents.
         """
-        check_is_fitted(self, "components_")
-        n_documents = X.shape[0] if hasattr(X, "shape") else len(X)
-        proportions = self._checked_proportions(X, n_documents, proportions)
-        return topics_over_time(proportions, times, self.topic_labels(), unit)
+        return topics_over_time(self.transform(X), times, self.topic_labels(), unit)
 
     def merge_topics(self, topics: Sequence[Any], X: Any) -> TopicModel:
         """Return a model in which several topics are one.
@@ -583,7 +548,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         groups = list(topics)
         if groups and not any(isinstance(group, list | tuple | set | np.ndarray) for group in groups):
             groups = [groups]
-        return self._edited(X, merge=groups)
+        return edited(self, X, merge=groups)
 
     def split_topic(self, topic: Any, X: Any, into: int = 2) -> TopicModel:
         """Return a model in which one topic is divided into several.
@@ -605,7 +570,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             proportion that the topic had; those of the other topics do not change. Topics are numbered by
             proportion again; ``edits_[-1]["mapping"]`` has the new numbers of every old one.
         """
-        return self._edited(X, split={topic: into})
+        return edited(self, X, split={topic: into})
 
     def rename_topics(self, names: Mapping[Any, str | None]) -> TopicModel:
         """Return a model with other topic names.
@@ -620,7 +585,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         TopicModel
             A new model with these `topic_names_`; this one is unchanged.
         """
-        return self._edited(None, rename=names)
+        return edited(self, None, rename=names)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -632,10 +597,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
     @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
-
-    def _fit(self, X: Any) -> FloatArray:
-        self.__dict__.pop("_stream", None)
-        return self._fit_counts(self._read(X, reset=True))
 
     def _fit_counts(self, counts: Any, *, again: bool = False) -> FloatArray:
         """Find topics, `again` as many and in the same order as before; return the proportions."""
@@ -650,15 +611,10 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
                 f"n_topics={least} is more than the {used.shape[0]} documents or the {used.shape[1]} "
                 "words used. Ask for fewer topics, or lower min_df."
             )
-        self.duplicate_of_ = np.arange(used.shape[0])
-        distinct = self.duplicate_of_
-        if self.duplicates == "merge":
-            copies = first_copies(used)
-            if np.sum(copies == self.duplicate_of_) >= max(2, least):
-                distinct, self.duplicate_of_ = np.flatnonzero(copies == self.duplicate_of_), copies
-        vocabulary = Vocabulary(
-            self.vocabulary_, words, document_frequencies(counts), counts.shape[0], self.min_df
-        )
+        distinct = distinct_documents(used) if self.min_documents else np.arange(used.shape[0])
+        if len(distinct) < max(2, least):
+            distinct = np.arange(used.shape[0])
+        vocabulary = Vocabulary(self.vocabulary_, words, counts, self.min_df)
         places = None if self.anchors is None else vocabulary.anchors(self.anchors, least)
         seeds: dict[str, IntArray] = {}
         if self.seed_words is not None:
@@ -667,7 +623,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         weighted = are_weighted(counts)
         self._inverse = None if weighted else inverse_frequencies(once)
         task = Task(
-            once, self._inverse, least, anchors=places, seeds=tuple(seeds.values()), balance=self.balance,
+            once, self._inverse, least, anchors=places, seeds=tuple(seeds.values()),
             min_documents=self.min_documents, params=params, rng=self.random_state, n_jobs=self.n_jobs,
             verbose=self.verbose,
         )  # fmt: skip
@@ -680,7 +636,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             names: list[str | None] = [*seeds, *[None] * (task.n_topics - len(seeds))]
             statements = [weighted_statement()] if weighted else []
             if seeds:
-                statements.append(seed_statement(topics.components, seeds))
+                statements.append(seed_statement(topics.components, seeds, self._names(words)))
             components, anchors = topics.components, topics.anchors
             if again:
                 alike = self.components_[:, words] @ unit_rows(components).T
@@ -694,6 +650,9 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         self.n_iter_, self.result_ = topics.n_iter, topics.result
         self.edits_: list[dict[str, Any]] = self.edits_ if again else []
         self.set_aside_ = distinct[np.asarray(topics.set_aside, dtype=np.intp)]
+        n_copies = len(used.indptr) - 1 - len(distinct)
+        if n_copies or len(self.set_aside_):
+            statements.append(used_statement(used.shape[0], n_copies, len(self.set_aside_)))
         # Topics of given anchors are in the order of these.
         order = self._describe(
             used, proportions, components, anchors, topics.certificate.with_statements(statements),
@@ -737,6 +696,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         texts = are_texts(X)
         if reset:
             self.vectorizer_: Any = make_vectorizer(self.vectorizer, self.stop_words) if texts else None
+            self._own_vectorizer = texts and self.vectorizer is None
         elif texts != (self.vectorizer_ is not None):
             fitted = "counts of words: pass counts of the same words" if texts else "texts: pass texts"
             raise InvalidParameterError(f"The model was fitted to {fitted}.")
@@ -781,7 +741,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             if new:
                 self.vocabulary_ = np.concatenate([self.vocabulary_, np.asarray(new, dtype=object)])
                 self.n_features_in_ = len(self.vocabulary_)
-                self._own_vectorizer = True
+                self.vectorizer_ = make_vectorizer(None, self.stop_words)
                 self.vectorizer_.set_params(vocabulary=list(self.vocabulary_))
                 wider = ((0, 0), (0, len(new)))
                 self.components_: FloatArray = np.pad(self.components_, wider)
@@ -799,14 +759,13 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
     def _proportions(self, used: Any, dtype: Any) -> FloatArray:
         """Return topic proportions, which sum to one, and warn of documents that have none."""
         proportions = rows_of_sum_one(self._topic_weights(used))
-        n, n_empty = len(proportions), int(np.sum(np.diff(used.indptr) == 0))
-        n_apart = int(np.sum(~(proportions.sum(axis=1) > 0))) - n_empty
-        causes = [f"{n_empty} of {n} documents contain none of the {used.shape[1]} words used"] * (
-            n_empty > 0
-        )
-        causes += [f"{n_apart} of {n} documents contain only words that are in no topic"] * (n_apart > 0)
-        if causes:
-            warn_user(f"{', and '.join(causes)}: their topic proportions are zero.", DataChangedWarning)
+        n_empty = int(np.sum(~(proportions.sum(axis=1) > 0)))
+        if n_empty:
+            warn_user(
+                f"{n_empty} of {len(proportions)} documents contain no word of a topic: their topic "
+                "proportions are zero.",
+                DataChangedWarning,
+            )
         return proportions.astype(dtype)
 
     def _topic_weights(self, used: Any) -> FloatArray:
@@ -827,15 +786,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
 
     def _renumber(self, order: IntArray) -> None:
         self._groups = np.where(self._groups >= 0, np.argsort(order)[self._groups], -1)
-
-    def _checked_proportions(self, X: Any, n_documents: int, proportions: Any) -> FloatArray:
-        proportions = self.transform(X) if proportions is None else np.asarray(proportions)
-        if proportions.shape != (n_documents, len(self.components_)):
-            raise ShapeError(
-                f"Expected proportions of shape ({n_documents}, {len(self.components_)}), got "
-                f"{proportions.shape}."
-            )
-        return proportions
 
     def _describe(
         self,
@@ -868,18 +818,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         self.npmi_ = topic_npmi(used, components)
         self.documents_per_topic_: IntArray = documents_per_topic(proportions)
         self._set_derived()
-        n = len(proportions)
-        # Other documents than those of the fit have no known copies.
-        of_fit = len(self.duplicate_of_) == n
-        distinct = self.duplicate_of_ == np.arange(n) if of_fit else np.full(n, True)
-        support = Support(
-            documents_per_topic(proportions[distinct]), max(1, self.min_documents), int(np.sum(~distinct)),
-            len(self.set_aside_) if of_fit else 0,
-        )  # fmt: skip
-        self.few_documents_ = support.few
-        n_empty = int(np.sum(~(proportions.sum(axis=1) > 0)))
+        self.few_documents_ = self.documents_per_topic_ < max(1, self.min_documents)
         statements = topic_statements(
-            rows_of_sum_one(components), top, anchors, self.anchor_words_ or [], n_empty, n, support
+            rows_of_sum_one(components), top, anchors, self.anchor_words_ or [],
+            len(proportions) - int(self.documents_per_topic_.sum()), self.documents_per_topic_,
+            max(1, self.min_documents),
         )  # fmt: skip
         self.certificate_ = certificate.with_statements(statements)
         return order
@@ -891,15 +834,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             None if self.anchor_indices_ is None else self._names(self.anchor_indices_)
         )
 
-    @property
-    def _own_vectorizer(self) -> bool:
-        """Whether the words of texts are counted by a vectorizer that is not the user's."""
-        return self.vectorizer_ is not None and self.vectorizer is None
-
-    @_own_vectorizer.setter
-    def _own_vectorizer(self, own: bool) -> None:
-        self.vectorizer_ = make_vectorizer(None, self.stop_words) if own else None
-
     def _complete_loaded(self) -> None:
         groups, parents = self._groups, self._parents
         good = set(groups[groups >= 0].tolist()) == set(range(len(self.components_))) and groups.min() >= -1
@@ -910,11 +844,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         good = good and all(isinstance(edit, dict) for edit in self.edits_)
         if not good or len(self.topic_names_) != len(self.components_):
             raise damaged("the topic names do not match the topics")
+        self.vectorizer_ = make_vectorizer(None, self.stop_words) if self._own_vectorizer else None
         if self.vectorizer_ is not None:
             self.vectorizer_.set_params(vocabulary=list(self.vocabulary_))
         self._set_derived()
-
-    def _edited(self, X: Any, **changes: Any) -> TopicModel:
-        """Return a model with changes: `merge`, `split` and `rename`; numbers are those of this model."""
-        check_is_fitted(self, "components_")
-        return edited(self, X, **changes)
