@@ -32,7 +32,7 @@ QUICK = "planted-400"
 CANDIDATES = {
     "default": "`TopicModel(k)`: `min_df=2`, `min_documents=10`",
     "growing": "`min_df` that grows with the root of the number of documents",
-    "any size": "`min_documents=0`: groups of any size are topics",
+    "any size": "`min_documents=0`: copies count, groups of any size are topics",
     "sklearn-nmf": "scikit-learn's NMF on TF-IDF",
 }
 AUTO = "auto"

@@ -169,7 +169,7 @@ def test_what_cannot_be_done_is_told(models, planted):
         (lambda: model.merge_topics([1, "law"], X), "There is no topic called 'law'"),
         (lambda: model.merge_topics([[1, 2], [2, 3]], X), r"Topics \[2\] are in two groups"),
         (lambda: model.split_topic(1, X, into=1), "into must be an integer of at least 2, got 1"),
-        (lambda: model.split_topic(1, X, into=99), r"leads in \d+ documents, which share \d+ words"),
+        (lambda: model.split_topic(1, X, into=99), r"cannot be split into 99: it leads in \d+ documents"),
         (lambda: model.rename_topics({1: 3}), "must be a word or None, got 3"),
         (lambda: named.rename_topics({1: "sports"}), "Two topics would be called 'sports'"),
         (lambda: model.split_topic(True, X), "or names, got True"),

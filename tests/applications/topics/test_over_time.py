@@ -10,13 +10,7 @@ import pytest
 from nonneg.applications import TopicModel
 from nonneg.applications.topics.hierarchy import topic_hierarchy
 from nonneg.applications.topics.over_time import read_dates, topics_over_time
-from nonneg.exceptions import (
-    DataTypeError,
-    InvalidDataError,
-    InvalidParameterError,
-    ShapeError,
-    UnknownNameError,
-)
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError, UnknownNameError
 
 
 def over_time(proportions, times, **options):
@@ -123,12 +117,12 @@ def test_the_model_brings_proportions_and_labels():
     with pytest.raises(UnknownNameError, match="unit='decade' is not known"):
         model.over_time(texts, [2001] * 6, unit="decade")
     with pytest.raises(
-        InvalidDataError, match="None of the 6 documents has a date that can be read; the first"
+        InvalidDataError, match="None of the 6 documents has a topic and a date that can be read; the first"
     ):
         model.over_time(texts, ["soon"] * 6)
     with pytest.raises(InvalidParameterError, match=r"unit='hour' gives \d+ periods"):
         model.over_time(texts, [2001] * 5 + [1900], unit="hour")
-    with pytest.raises(DataTypeError, match="Expected one date per document"):
+    with pytest.raises(ShapeError, match="Expected one date per document"):
         model.over_time(texts, "2001-01-01")
 
 

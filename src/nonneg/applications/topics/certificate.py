@@ -124,9 +124,7 @@ def _exclusive(components: FloatArray, anchors: IntArray, names: Sequence[Any]) 
     )  # fmt: skip
 
 
-def seed_statement(
-    components: FloatArray, seeds: Mapping[str, IntArray], words: Sequence[Any]
-) -> Statement:
+def seed_statement(components: FloatArray, seeds: Mapping[str, IntArray], words: Sequence[Any]) -> Statement:
     """Say how many seed words have their largest weight in their own topic; these are the first ones."""
     second, best = np.sort(np.vstack([0.0 * components[:1], components]), axis=0)[-2:]
     # A word with the same weight in two topics, or with none, does not belong to either.

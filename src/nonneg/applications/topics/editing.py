@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import warnings
 from collections.abc import Mapping, Sequence
@@ -10,19 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._threads import threads
-from nonneg._typing import FloatArray, IntArray
-from nonneg.applications.topics.documents import (
-    inverse_frequencies,
-    over_vocabulary,
-    rows_of_sum_one,
-    term_weights,
-    unit_rows,
-    used_words,
-)
-from nonneg.applications.topics.methods import METHODS, Task, document_weights, least_squares_weights
+from nonneg._typing import FloatArray
+from nonneg.applications.topics.documents import term_weights, unit_rows
+from nonneg.applications.topics.methods import least_squares_weights
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.exceptions import DataChangedWarning, InvalidDataError, InvalidParameterError
 
@@ -139,7 +132,7 @@ def _merge(model: Any, groups: list[list[int]]) -> Change:
 
 
 def _split(model: Any, topic: int, into: Any, counts: Any) -> Change:
-    """Divide a topic in place by the method, applied to its documents."""
+    """Divide a topic in place by a model of its documents."""
     if isinstance(into, bool) or not isinstance(into, int | np.integer) or into < 2:
         raise InvalidParameterError(f"into must be an integer of at least 2, got {into!r}.")
     used = model._used(counts)
@@ -147,31 +140,24 @@ def _split(model: Any, topic: int, into: Any, counts: Any) -> Change:
         # Said once, of the new proportions.
         warnings.simplefilter("ignore", DataChangedWarning)
         proportions = model._proportions(used, np.float64)
-    leads = (proportions.argmax(axis=1) == topic) & (proportions[:, topic] > 0)
-    documents = sp.csr_array(used[np.flatnonzero(leads)])
-    words: IntArray = np.array([], dtype=np.intp)
-    if leads.any():
-        with contextlib.suppress(InvalidDataError):
-            words = used_words(documents, model.min_df, float(model.max_df))
-    if into > min(documents.shape[0], len(words)):
-        raise InvalidParameterError(
-            f"Topic {topic} cannot be split into {into}: it leads in {documents.shape[0]} documents, which "
-            f"share {len(words)} words. Ask for fewer parts, or split a larger topic."
-        )
-    inner = sp.csr_array(documents[:, words])
-    name = METHODS.name_of(model.method)
-    params = model._method_params(name)
-    task = Task(
-        inner, None if model._inverse is None else inverse_frequencies(inner), int(into),
-        params={key: params[key] for key in params if key not in ("callback", "checkpoint")},
-        rng=model.random_state, n_jobs=model.n_jobs,
-    )  # fmt: skip
-    topics = METHODS[name].run(task)
-    weights = over_vocabulary(topics.components, words, used.shape[1])
-    if name == "nmf":
+        leads = (proportions.argmax(axis=1) == topic) & (proportions[:, topic] > 0)
+        documents = sp.csr_array(used[np.flatnonzero(leads)])
+        inner = clone(model).set_params(
+            n_topics=int(into), min_documents=0, verbose=0,
+            **dict.fromkeys(
+                ("anchors", "seed_words", "vocabulary", "vectorizer", "stop_words", "callback", "checkpoint")
+            ),
+        )  # fmt: skip
+        try:
+            inside = inner.fit_transform(documents)
+        except (InvalidParameterError, InvalidDataError) as error:
+            raise InvalidParameterError(
+                f"Topic {topic} cannot be split into {into}: it leads in {documents.shape[0]} documents. Ask "
+                "for fewer parts, or split a larger topic."
+            ) from error
+    weights = inner.components_.astype(np.float64)
+    if model.method == "nmf":
         # In the weights of the whole collection, as the other topics: the method saw those of this topic.
-        inside = document_weights(inner, topics.components, task.inverse, METHODS[name].encoding)
-        inside = rows_of_sum_one(np.maximum(inside, 0.0))
         known = term_weights(documents, model._inverse, unit_rows=True)
         weights = unit_rows(least_squares_weights(sp.csr_array(known.T), np.ascontiguousarray(inside.T)).T)
     # The parts come after the other topics; every row of the topic is divided among the same parts.
@@ -179,16 +165,15 @@ def _split(model: Any, topic: int, into: Any, counts: Any) -> Change:
     numbers = [[at - (at > topic)] for at in range(model.n_topics_)]
     numbers[topic] = [len(others) + part for part in range(into)]
     rows = np.flatnonzero(model._groups == topic)
-    model._groups = np.where(model._groups > topic, model._groups - 1, model._groups)
-    model._groups[rows] = -1
-    model._groups = np.concatenate([model._groups, np.tile(numbers[topic], len(rows))])
+    groups = np.where(model._groups == topic, -1, model._groups - (model._groups > topic))
+    model._groups = np.concatenate([groups, np.tile(numbers[topic], len(rows))])
     model._base = np.vstack([model._base, *[weights] * len(rows)])
     model._parents = np.concatenate([model._parents, np.repeat(rows, into)])
     components = [*model.components_[others][:, model.word_indices_].astype(np.float64), *weights]
     anchors: list[int] = []
-    if model.anchor_indices_ is not None and topics.anchors is not None:
+    if model.anchor_indices_ is not None:
         before = np.searchsorted(model.word_indices_, model.anchor_indices_[others])
-        anchors = [*before, *words[topics.anchors]]
+        anchors = [*before, *inner.anchor_indices_]
     whole = model.topic_names_[topic]
     names = [model.topic_names_[at] for at in others]
     names += [None if whole is None else f"{whole} {part + 1}" for part in range(into)]

@@ -784,9 +784,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         whole = self._groups >= 0
         return np.asarray(weights[:, whole] @ np.eye(int(self._groups.max()) + 1)[self._groups[whole]])
 
-    def _renumber(self, order: IntArray) -> None:
-        self._groups = np.where(self._groups >= 0, np.argsort(order)[self._groups], -1)
-
     def _describe(
         self,
         used: Any,
@@ -805,7 +802,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         if not in_order:
             # Shares that differ in their last digits only would depend on the machine.
             order = np.argsort(-np.round(shares, 9), kind="stable")
-            self._renumber(order)
+            self._groups = np.where(self._groups >= 0, np.argsort(order)[self._groups], -1)
             components, proportions, shares = components[order], proportions[:, order], shares[order]
             anchors = None if anchors is None else anchors[order]
         words = self.word_indices_

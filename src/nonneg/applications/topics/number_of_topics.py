@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,22 +28,25 @@ COARSE = {"tol": 1e-4, "max_iter": 200}
 
 
 def compare_numbers(task: Task, method: str, candidates: Any, *, verbose: int = 0) -> dict[str, Any]:
-    """Compare candidate numbers of topics, and recommend one."""
+    """Compare candidate numbers of topics (None: the usual ones), and recommend one."""
     rng = generator(task.rng)
-    params = {
-        **(COARSE if method in ("nmf", "kl") else {}),
-        **task.params,
-        "callback": None,
-        "checkpoint": None,
-    }
-    params = {name: value for name, value in params.items() if value is not None}
+    params = (COARSE if method in ("nmf", "kl") else {}) | dict(task.params)
+    params = {name: value for name, value in params.items() if name not in ("callback", "checkpoint")}
     rows = np.flatnonzero(np.diff(task.counts.indptr) > 0)
     if len(rows) > MAX_DOCUMENTS:
         rows = np.sort(rng.choice(rows, MAX_DOCUMENTS, replace=False))
     counts = sp.csr_array(task.counts[rows])
     # The same numbers are drawn for every candidate, whatever comes before.
     coarse = replace(task, counts=counts, params=params, rng=whole_number(rng), verbose=0)
-    numbers = _checked_candidates(candidates, task, counts)
+    options, largest = sorted(set(candidates or CANDIDATES)), min(counts.shape)
+    if candidates is None:
+        largest = min(largest, max(2, len(rows) // max(1, task.min_documents)))
+    numbers = [k for k in options if len(task.seeds) <= k <= largest]
+    if not numbers:
+        raise InvalidParameterError(
+            f"None of the candidates {options} for n_topics fits {counts.shape[0]} documents with "
+            f"{counts.shape[1]} used words. Pass a number, or more documents."
+        )
     # Every document is connected with the square root of their number, as usual for nearest neighbors.
     unit = term_weights(counts, task.inverse, unit_rows=True)
     graph = similar_documents(unit, max(1, round(math.sqrt(len(rows)))))
@@ -113,18 +116,3 @@ def modularity_parts(graph: Any, groups: Any) -> FloatArray:
     degrees = np.asarray(graph.sum(axis=1)).ravel() / total
     within = np.asarray((graph @ member).multiply(member).sum(axis=1)).ravel() / total
     return within - degrees * (member.T @ degrees)[groups]
-
-
-def _checked_candidates(candidates: Any, task: Task, counts: Any) -> list[int]:
-    options: Iterable[Any] = CANDIDATES if candidates is None else candidates
-    numbers = sorted({int(k) for k in options})
-    largest = min(counts.shape)
-    if candidates is None:
-        largest = min(largest, max(2, counts.shape[0] // max(1, task.min_documents)))
-    allowed = [k for k in numbers if len(task.seeds) <= k <= largest]
-    if not allowed:
-        raise InvalidParameterError(
-            f"None of the candidates {numbers} for n_topics fits {counts.shape[0]} documents with "
-            f"{counts.shape[1]} used words. Pass a number, or more documents."
-        )
-    return allowed

@@ -11,13 +11,7 @@ import numpy as np
 
 from nonneg._optional import import_optional
 from nonneg._typing import FloatArray, IntArray
-from nonneg.exceptions import (
-    DataTypeError,
-    InvalidDataError,
-    InvalidParameterError,
-    ShapeError,
-    UnknownNameError,
-)
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError, UnknownNameError
 
 # The periods: pandas' code, and how the beginning of one is written.
 UNITS = {
@@ -79,30 +73,27 @@ def topics_over_time(
     pandas = import_optional("pandas", extra="formats", purpose="Reading dates")
     dates, unreadable = read_dates(times, len(proportions))
     dated = dates.notna()
-    if not dated.any():
-        first = f"; the first entry is {unreadable[0][1]!r}" if unreadable else ""
-        raise InvalidDataError(
-            f"None of the {len(dated)} documents has a date that can be read{first}. Write dates as "
-            "2021-12-31."
-        )
     usable = dated & (proportions.sum(axis=1) > 0)
     if not usable.any():
-        raise InvalidDataError("None of the documents that have a date has a topic.")
-    units = {name: dates[usable].to_period(code) for name, (code, _) in UNITS.items()}
-    spans = {name: int(found.astype(np.int64).max() - found.astype(np.int64).min()) + 1
-             for name, found in units.items()}  # fmt: skip
+        first = f"; the first entry is {unreadable[0][1]!r}" if unreadable else ""
+        raise InvalidDataError(
+            f"None of the {len(dated)} documents has a topic and a date that can be read{first}. Write dates "
+            "as 2021-12-31."
+        )
+    periods = {name: dates[usable].to_period(code) for name, (code, _) in UNITS.items()}
+    spans = {name: (found.max() - found.min()).n + 1 for name, found in periods.items()}
     unit = _unit_of(spans, int(usable.sum())) if unit is None else unit
     if spans[unit] > LIMIT:
         raise InvalidParameterError(
             f"unit={unit!r} gives {spans[unit]} periods from {dates.min()} to {dates.max()}, more than "
             f"{LIMIT}. Choose a longer unit, or leave out documents whose dates are wrong."
         )
-    found = units[unit]
-    periods = pandas.period_range(found.min(), found.max(), freq=found.freq)
-    groups = pandas.DataFrame(proportions[usable]).groupby(found)
+    own = periods[unit]
+    every = pandas.period_range(own.min(), own.max(), freq=own.freq)
+    groups = pandas.DataFrame(proportions[usable]).groupby(own)
     return TopicsOverTime(
-        unit, periods.start_time.to_numpy(), periods.start_time.strftime(UNITS[unit][1]).tolist(),
-        groups.size().reindex(periods, fill_value=0).to_numpy(), groups.mean().reindex(periods).to_numpy(),
+        unit, every.start_time.to_numpy(), every.start_time.strftime(UNITS[unit][1]).tolist(),
+        groups.size().reindex(every, fill_value=0).to_numpy(), groups.mean().reindex(every).to_numpy(),
         int(np.sum(~dated)), unreadable, int(np.sum(dated & ~usable)), list(labels),
     )  # fmt: skip
 
@@ -127,8 +118,6 @@ _YEARS, _SECONDS = 3000, 10**11
 
 def read_dates(times: Any, n_documents: int) -> tuple[Any, list[tuple[int, str]]]:
     """Return dates as a pandas index in UTC, NaT where there is none, and the entries that are not dates."""
-    if isinstance(times, str) or not hasattr(times, "__len__"):
-        raise DataTypeError(f"Expected one date per document, got {times!r}.")
     entries = np.asarray(times)
     if entries.shape != (n_documents,):
         raise ShapeError(
