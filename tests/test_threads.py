@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import itertools
 import os
 import subprocess
@@ -87,19 +88,17 @@ def test_callers_side_by_side_get_all_their_results():
 
 
 def test_an_interruption_waits_for_the_others():
-    begun, finished = threading.Event(), []
+    finished = []
 
     def work(start, stop):
-        if threading.current_thread() is threading.main_thread():
-            begun.wait(60)
-            raise KeyboardInterrupt
-        begun.set()
+        if start == 0:
+            _thread.interrupt_main()
         time.sleep(0.05)
         finished.append(start)
 
     with threads(2), pytest.raises(KeyboardInterrupt):
         parallel_for(work, 10, chunk_size=5)
-    assert len(finished) == 1
+    assert 0 in finished
 
 
 def test_workers_of_joblib_share_the_cores():

@@ -8,35 +8,42 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nonneg._lazy import lazy_names
-from nonneg._version import __version__
+from nonneg._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from nonneg import applications, datasets, exceptions, integrations, metrics, plotting, results
-    from nonneg._precision import float32_products
-    from nonneg._versions import show_versions
-    from nonneg.applications.saved_models import load
-    from nonneg.cones.rank_one import cone_rank_one
-    from nonneg.estimators.cone_nmf import ConeNMF
-    from nonneg.estimators.consensus_nmf import ConsensusNMF
-    from nonneg.estimators.errors import estimate_errors
-    from nonneg.estimators.functional import non_negative_factorization
-    from nonneg.estimators.integrative_nmf import IntegrativeNMF
-    from nonneg.estimators.min_vol_nmf import MinVolNMF
-    from nonneg.estimators.nmf import NMF
-    from nonneg.estimators.purification_nmf import PurificationNMF
-    from nonneg.estimators.separable_nmf import SeparableNMF
-    from nonneg.estimators.transform_nmf import TransformNMF
-    from nonneg.io.read import open_matrix
-    from nonneg.purification.purify import purify
-    from nonneg.rank_selection.comparison import compare_ranks
-    from nonneg.rank_selection.estimate import estimate_rank
-    from nonneg.report.models import write_report
-    from nonneg.separable import select_anchors
-    from nonneg.solvers.factorize import factorize
-    from nonneg.transforms import joint_diagonalize, learn_transform
+    from nonneg import applications as applications
+    from nonneg import datasets as datasets
+    from nonneg import exceptions as exceptions
+    from nonneg import integrations as integrations
+    from nonneg import metrics as metrics
+    from nonneg import plotting as plotting
+    from nonneg import results as results
+    from nonneg._precision import float32_products as float32_products
+    from nonneg._versions import show_versions as show_versions
+    from nonneg.applications.saved_models import load as load
+    from nonneg.cones.rank_one import cone_rank_one as cone_rank_one
+    from nonneg.estimators.cone_nmf import ConeNMF as ConeNMF
+    from nonneg.estimators.consensus_nmf import ConsensusNMF as ConsensusNMF
+    from nonneg.estimators.errors import estimate_errors as estimate_errors
+    from nonneg.estimators.functional import non_negative_factorization as non_negative_factorization
+    from nonneg.estimators.integrative_nmf import IntegrativeNMF as IntegrativeNMF
+    from nonneg.estimators.min_vol_nmf import MinVolNMF as MinVolNMF
+    from nonneg.estimators.nmf import NMF as NMF
+    from nonneg.estimators.purification_nmf import PurificationNMF as PurificationNMF
+    from nonneg.estimators.separable_nmf import SeparableNMF as SeparableNMF
+    from nonneg.estimators.transform_nmf import TransformNMF as TransformNMF
+    from nonneg.io.read import open_matrix as open_matrix
+    from nonneg.purification.purify import purify as purify
+    from nonneg.rank_selection.comparison import compare_ranks as compare_ranks
+    from nonneg.rank_selection.estimate import estimate_rank as estimate_rank
+    from nonneg.report.models import write_report as write_report
+    from nonneg.separable import select_anchors as select_anchors
+    from nonneg.solvers.factorize import factorize as factorize
+    from nonneg.transforms import joint_diagonalize as joint_diagonalize
+    from nonneg.transforms import learn_transform as learn_transform
 
-# Public name -> module that defines it; a public module maps to itself. A new name needs a line here,
-# one in `__all__` and one in the block above, and a test compares the three.
+# Public name -> module that defines it; a public module maps to itself. A new name needs a line here and one
+# in the block above, and a test compares the two.
 _HOME = {
     "ConeNMF": "nonneg.estimators.cone_nmf",
     "ConsensusNMF": "nonneg.estimators.consensus_nmf",
@@ -70,43 +77,11 @@ _HOME = {
     "write_report": "nonneg.report.models",
 }
 
-__all__ = [
-    "NMF",
-    "ConeNMF",
-    "ConsensusNMF",
-    "IntegrativeNMF",
-    "MinVolNMF",
-    "PurificationNMF",
-    "SeparableNMF",
-    "TransformNMF",
-    "__version__",
-    "applications",
-    "compare_ranks",
-    "cone_rank_one",
-    "datasets",
-    "estimate_errors",
-    "estimate_rank",
-    "exceptions",
-    "factorize",
-    "float32_products",
-    "integrations",
-    "joint_diagonalize",
-    "learn_transform",
-    "load",
-    "metrics",
-    "non_negative_factorization",
-    "open_matrix",
-    "plotting",
-    "purify",
-    "results",
-    "select_anchors",
-    "show_versions",
-    "write_report",
-]
-
+if not TYPE_CHECKING:  # type checkers read the imports above
+    __all__ = [*_HOME, "__version__"]  # noqa: PLE0604
 
 __getattr__ = lazy_names(__name__, _HOME)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*_HOME, "__version__"])

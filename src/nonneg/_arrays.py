@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -12,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
+from uuid import uuid4
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
@@ -171,21 +171,16 @@ def serves_tensors(function: Function) -> Function:
 
 def write_npz(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write arrays as `numpy.savez` does; an existing file is replaced once the new one is complete."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    temporary = Path(name)
+    temporary = path.with_name(f"{path.name}.{uuid4().hex}.part")
     try:
         # Before NumPy 2.1, `savez` leaves the archive open when the disk is full.
-        with os.fdopen(handle, "wb") as stream:
+        with temporary.open("xb") as stream:
             with zipfile.ZipFile(stream, "w") as archive:
                 for name, array in arrays.items():
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                         np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
             stream.flush()
             os.fsync(stream.fileno())
-        # Temporary files are private to their owner; what is saved may be read like any other file.
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

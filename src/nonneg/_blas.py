@@ -7,14 +7,17 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 
+@dataclass
 class _Hold:
-    """A library that is held, its number of threads before, and by how many blocks."""
+    """A library that is held."""
 
-    def __init__(self, library: Any) -> None:
-        self.library, self.before, self.n_users = library, library.get_num_threads(), 0
+    library: Any
+    before: int  # its number of threads before
+    n_users: int = 0  # by how many blocks
 
 
 _lock = threading.RLock()
@@ -60,7 +63,7 @@ def single_threaded_blas() -> Iterator[None]:
             own = getattr(library, "threading_layer", None) == "openmp"
             keys.append((path, threading.get_ident() if own else 0))
             if keys[-1] not in _holds:
-                _holds[keys[-1]] = _Hold(library)
+                _holds[keys[-1]] = _Hold(library, library.get_num_threads())
                 _set(library, 1)
             _holds[keys[-1]].n_users += 1
     try:

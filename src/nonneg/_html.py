@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -63,31 +62,17 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, strong: int
     return element("table", element("thead", head), element("tbody", body))
 
 
-def facts(title: str, pairs: Iterable[tuple[str, Any]], *more: Raw) -> Raw:
-    """Return a title, a table of facts and further pieces."""
+def facts(title: str, pairs: Iterable[tuple[str, Any]]) -> Raw:
+    """Return a title and a table of facts."""
     rows = [
         element("tr", element("th", name, style=_CELL), element("td", _cell(value), style=_CELL))
         for name, value in pairs
     ]
-    return element("div", element("strong", title), element("table", element("tbody", rows)), *more)
-
-
-def sparkline(values: Sequence[float], label: str) -> Raw:
-    """Return a small curve, on a logarithmic scale where the values fall over more than a decade."""
-    finite = [float(value) for value in values if math.isfinite(float(value))]
-    if len(finite) < 2:
-        return Raw()
-    if min(finite) > 0 and max(finite) > 10 * min(finite):
-        finite = [math.log(value) for value in finite]
-    low, span, last = min(finite), (max(finite) - min(finite)) or 1.0, len(finite) - 1
-    shown = [*list(enumerate(finite))[:: max(1, last // 300)], (last, finite[-1])]
-    points = " ".join(f"{240 * at / last:.1f},{36 - 32 * (y - low) / span:.1f}" for at, y in shown)
-    line = element("polyline", points=points, fill="none", stroke="#2f6feb", stroke_width="1.5")
-    return element("svg", line, width=240, height=40, role="img", aria_label=label)
+    return element("div", element("strong", title), element("table", element("tbody", rows)))
 
 
 def view_of_result(result: Any) -> Raw:
-    """Return what a function found: its sentence, the loss over the iterations and the certificate."""
+    """Return what a function found: its sentence, the last iteration and the certificate."""
     parts = (getattr(result, name, None) for name in ("history", "certificate"))
     views = [Raw(part._repr_html_()) for part in parts if part is not None and len(part)]
     return element("div", element("p", repr(result)), views)

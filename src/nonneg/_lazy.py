@@ -5,36 +5,26 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
-Value = TypeVar("Value")
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    from functools import cached_property as cached_property  # noqa: TID251
+else:
 
+    class cached_property:  # noqa: N801
+        """An attribute that is computed once per instance, without a lock."""
 
-class cached_property(Generic[Value]):  # noqa: N801
-    """An attribute that is computed once per instance, without a lock."""
+        # That of Python 3.11 has one lock for all instances: fits side by side wait for each other, and a
+        # child forked meanwhile inherits it locked and waits forever.
+        def __init__(self, function):
+            self.function, self.__doc__ = function, function.__doc__
 
-    # functools.cached_property of Python 3.11 has one lock for all instances: fits side by side wait for each
-    # other, and a child forked meanwhile inherits it locked and waits forever.
-    def __init__(self, function: Callable[[Any], Value]) -> None:
-        self.function = function
-        self.__doc__ = function.__doc__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> cached_property[Value]: ...
-
-    @overload
-    def __get__(self, instance: object, owner: type) -> Value: ...
-
-    def __get__(self, instance: object | None, owner: type) -> cached_property[Value] | Value:
-        if instance is None:
-            return self
-        value = self.function(instance)
-        # Later look-ups find the value in the instance and do not come here.
-        instance.__dict__[self.name] = value
-        return value
+        def __get__(self, instance, owner):
+            if instance is None:
+                return self
+            # Later look-ups find the value in the instance and do not come here.
+            value = instance.__dict__[self.function.__name__] = self.function(instance)
+            return value
 
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:

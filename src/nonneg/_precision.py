@@ -48,11 +48,6 @@ def float32_products(precision: str) -> Iterator[None]:
         _wanted.reset(token)
 
 
-def wants_tf32() -> bool:
-    """Tell whether the caller is inside ``float32_products("tf32")``."""
-    return _wanted.get() == "tf32"
-
-
 @contextmanager
 def chosen_products() -> Iterator[None]:
     """Let PyTorch compute products as `float32_products` says; its own setting is back afterwards."""
@@ -60,7 +55,7 @@ def chosen_products() -> Iterator[None]:
     if torch is None:
         yield
         return
-    matmul, wanted = torch.backends.cuda.matmul, wants_tf32()
+    matmul, wanted = torch.backends.cuda.matmul, _wanted.get() == "tf32"
     # PyTorch 2.9 has a new name for the setting, and refuses the old one once the new one was used.
     new = hasattr(matmul, "fp32_precision")
     name, values = ("fp32_precision", ("ieee", "tf32")) if new else ("allow_tf32", (False, True))

@@ -14,7 +14,6 @@ import multiprocessing
 import numbers
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -35,13 +34,9 @@ SMALL_PRODUCT = 2e5
 # Operations of a kernel per second: what turns the count of a caller into time. A factor of two does not
 # matter.
 RATE = 2e9
-# A thread must save this many times what waking it takes: others wait for the interpreter meanwhile.
-WORTH = 4.0
-# Seconds that waking a thread takes.
-WAKING = 2.0**-17
-# A task of the compiled core does not wait for the interpreter: seconds that one more thread costs, and
-# operations below which the task is left to the calling thread.
-AWAKE, SMALLEST_TASK = 5e-7, 1e5
+# Seconds that one more thread costs: a Python function waits for the interpreter, a task of the compiled core
+# does not. Fewer operations than SMALLEST_TASK are left to the calling thread.
+PYTHON_THREAD, CORE_THREAD, SMALLEST_TASK = 3e-5, 5e-7, 1e5
 
 _n_threads: ContextVar[int | None] = ContextVar("nonneg_n_threads", default=None)
 _in_worker = threading.local()
@@ -94,7 +89,7 @@ def serial() -> Iterator[None]:
 
 @functools.cache
 def _executor() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(1, available_threads() - 1), thread_name_prefix="nonneg")
+    return ThreadPoolExecutor(available_threads(), thread_name_prefix="nonneg")
 
 
 if hasattr(os, "register_at_fork"):
@@ -102,21 +97,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_executor.cache_clear)
 
 
-def threads_for(operations: float) -> int:
-    """Return the number of threads that pay off for some operations, up to `current_threads`."""
-    most = current_threads()
-    if most == 1 or operations == math.inf:
-        return most
-    # With n threads the work takes w / n and the waking n h: the sum is smallest for n = sqrt(w / h).
-    return max(1, min(most, int(math.sqrt(operations / (RATE * WORTH * WAKING)))))
-
-
-def team_size(operations: float) -> int:
-    """Return the number of threads that pay off for a compiled task with this number of operations."""
+def team_size(operations: float, cost: float = CORE_THREAD) -> int:
+    """Return the number of threads that pay off for some operations, given what one more costs."""
     most = current_threads()
     if most == 1 or operations < SMALLEST_TASK:
         return 1
-    return min(most, int(math.sqrt(operations / (RATE * AWAKE))))  # at least 10 for the smallest task
+    # With n threads the work takes w / n and the waking n c: the sum is smallest for n = sqrt(w / c).
+    return max(1, int(min(most, math.sqrt(operations / (RATE * cost)))))
 
 
 def parallel_for(
@@ -124,31 +111,18 @@ def parallel_for(
 ) -> list[Result]:
     """Call `function(start, stop)` on ranges that cover the rows, on the pool's threads."""
     blocks = -(-n_rows // chunk_size)
-    n_ranges = min(threads_for(operations), blocks) if blocks > 1 else 1
+    n_ranges = min(team_size(operations, PYTHON_THREAD), blocks) if blocks > 1 else 1
     if n_ranges <= 1:
         return [function(0, n_rows)]
     edges = [min(n_rows, chunk_size * (blocks * i // n_ranges)) for i in range(n_ranges + 1)]
-    # The ranges, and with them the results, depend on the number of threads that was asked for, not on who
-    # works on them. Each thread takes the next one, so that the caller does what no other is awake for.
-    waiting = deque(enumerate(itertools.pairwise(edges)))
-    values: dict[int, Result] = {}
 
-    def work() -> None:
+    def work(start: int, stop: int) -> Result:
         with serial():
-            while waiting:
-                try:
-                    at, (start, stop) = waiting.popleft()
-                except IndexError:  # another thread took the last one
-                    return
-                values[at] = function(start, stop)
+            return function(start, stop)
 
-    helpers = [_executor().submit(work) for _ in range(n_ranges - 1)]
+    parts = [_executor().submit(work, *ends) for ends in itertools.pairwise(edges)]
     try:
-        work()
-    finally:
-        waiting.clear()
-        begun = [helper for helper in helpers if not helper.cancel()]
-        wait(begun)
-    for helper in begun:
-        helper.result()
-    return [values[at] for at in range(n_ranges)]
+        wait(parts)
+    finally:  # an interruption waits for what has begun
+        wait([part for part in parts if not part.cancel()])
+    return [part.result() for part in parts]

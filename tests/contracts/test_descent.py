@@ -95,7 +95,7 @@ def test_the_same_call_gives_the_same_bytes(name, beta):
 
 @pytest.mark.parametrize(("name", "beta"), BRANCHES)
 def test_the_number_of_threads_changes_nothing_but_rounding(name, beta, monkeypatch):
-    monkeypatch.setattr("nonneg._threads.threads_for", lambda *_: current_threads())
+    monkeypatch.setattr("nonneg._threads.team_size", lambda *_: current_threads())
     X = np.vstack([(1 + i / 40) * entries(beta) for i in range(20)])
     one, *others = (run(X, name, beta, init="random", rng=5, max_iter=5, n_jobs=n) for n in (1, 2, 3))
     for other in others:

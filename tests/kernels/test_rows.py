@@ -15,7 +15,7 @@ from nonneg.kernels import rows
 def test_ranges_of_rows_give_what_whole_arrays_do(n_jobs, small, order, monkeypatch):
     monkeypatch.setattr(rows, "SMALL", small)
     monkeypatch.setattr(rows, "CHUNK_ENTRIES", 40)
-    monkeypatch.setattr("nonneg._threads.threads_for", lambda *_: current_threads())
+    monkeypatch.setattr("nonneg._threads.team_size", lambda *_: current_threads())
     rng = np.random.default_rng(0)
     a, b = (np.asarray(rng.random((57, 4)), order=order) for _ in range(2))
     with threads(n_jobs):

@@ -28,7 +28,7 @@ def modules() -> list[str]:
 def names_for_type_checkers() -> set[str]:
     """Names imported under ``if TYPE_CHECKING`` in the front page."""
     tree = ast.parse(Path(nonneg.__file__).read_text(encoding="utf-8"))
-    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    block = next(node for node in tree.body if isinstance(node, ast.If))
     return {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
 
 
@@ -48,7 +48,7 @@ def test_public_name_is_importable_and_documented(name):
     assert inspect.getdoc(getattr(nonneg, name))
 
 
-def test_the_three_lists_of_public_names_agree():
+def test_both_lists_of_public_names_agree():
     assert set(nonneg._HOME) == set(NAMES) == names_for_type_checkers()
 
 

@@ -26,8 +26,3 @@ def test_a_method_takes_the_options_that_it_declares(name):
     accepted = set(inspect.signature(METHODS[name].run).parameters)
     assert accepted - {"data", "n_components", "rng"} == METHODS[name].options | METHODS[name].shared
     assert METHODS[name].seeded == ("rng" in accepted)
-
-
-def test_names_and_aliases_differ():
-    names = [*METHODS, *(alias for method in METHODS.values() for alias in method.aliases)]
-    assert len(names) == len(set(names))

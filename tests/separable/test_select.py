@@ -136,12 +136,6 @@ def test_anchors_of_zeros_are_pointed_out(form, clean):
         select_anchors(as_container(X, form), 7, method="fast-anchor")
 
 
-def test_aliases(clean):
-    result = select_anchors(clean.X, 6, method="fastanchor")
-    assert result.method == "fast-anchor"
-    assert METHODS[result.method].summary
-
-
 def test_data_of_few_points_and_features():
     assert select_anchors([[3.0]], 1, method="spa").anchors.tolist() == [0]
     assert select_anchors([[1.0], [4.0], [2.0]], 1, method="spa").anchors.tolist() == [1]

@@ -76,7 +76,6 @@ _ENTRIES = {
         positive=False,
         seeded=False,
         unit_in_W=True,
-        aliases=("cone",),
     ),
     "custom": Initializer(
         "nonneg.initializers.custom:custom_init",

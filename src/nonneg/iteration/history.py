@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._html import facts, sparkline
+from nonneg._html import facts
 
 
 class History:
@@ -116,5 +116,4 @@ class History:
     def _repr_html_(self) -> str:
         last = {name: values[-1] for name, values in self._columns.items() if values}
         shown = [(name, value) for name, value in last.items() if isinstance(value, (int, float))]
-        plain = [value for value in self.loss if isinstance(value, (int, float))]
-        return facts("Last iteration", shown, sparkline(plain, "Loss by iteration"))
+        return facts("Last iteration", shown)

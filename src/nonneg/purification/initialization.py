@@ -282,7 +282,7 @@ INITS: Registry[Entry] = Registry(
     {
         "auto": Entry(_auto, "NMF where the mean sample is nonnegative, otherwise anchors"),
         "anchors": Entry(_anchors, "samples that show one feature alone, by successive projections"),
-        "cone": Entry(_cones, "directions of circular cones", aliases=("cr1",)),
+        "cone": Entry(_cones, "directions of circular cones"),
         "nmf": Entry(_nmf, "the components of an NMF"),
     },
 )

@@ -25,8 +25,6 @@ class Method(Entry):
         What it does, in a few words.
     options : frozenset of str
         The parameters of its own that it accepts (`method_params`).
-    aliases : tuple of str
-        Other names.
     kind : str
         "greedy" (one pass over the data per anchor), "convex" (all anchors at once) or "choice" (between the
         results of others).
@@ -105,14 +103,12 @@ METHODS: Registry[Method] = Registry(
             in_process=True,
             shared=CONVEX,
             options=frozenset({"lam", "memory_limit"}),
-            aliases=("fastgradient", "fgnsr"),
         ),
         "spa": Method(
             "nonneg.separable.spa:spa",
             "successive projections: the largest residual, whose direction is then projected out",
             inputs=ALL_CONTAINERS | {"sparse-array"},
             options=frozenset({"tie_tol"}),
-            aliases=("successive-projection",),
         ),
         "snpa": Method(
             "nonneg.separable.snpa:snpa",
@@ -134,7 +130,6 @@ METHODS: Registry[Method] = Registry(
             affine=True,
             centered=True,
             options=frozenset({"tie_tol", "clean_up"}),
-            aliases=("fastanchor", "fast-anchor-words"),
         ),
         "smoothed-spa": Method(
             "nonneg.separable.smoothed:smoothed_spa",
@@ -143,7 +138,6 @@ METHODS: Registry[Method] = Registry(
             averages=True,
             centered=True,
             options=frozenset({"n_members"}),
-            aliases=("sspa",),
         ),
         "vca": Method(
             "nonneg.separable.vca:vca",

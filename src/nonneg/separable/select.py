@@ -436,7 +436,7 @@ def _init_among(init: Any, points: Prepared, data: DataMatrix, n_components: int
 
 def _found_by(name: str, points: Prepared, data: DataMatrix, n_components: int | None, rng: Seed) -> IntArray:
     greedy = {key: method for key, method in METHODS.items() if method.kind == "greedy"}
-    if name not in {alias for key, method in greedy.items() for alias in (key, *method.aliases)}:
+    if name not in greedy:
         raise UnknownNameError.of("init", name, greedy)
     if n_components is None:
         raise InvalidParameterError(

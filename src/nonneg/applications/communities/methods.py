@@ -324,7 +324,6 @@ def _anchor_entry(name: str) -> CommunityMethod:
         entry.summary,
         options=entry.options | (entry.shared & {"init"}),
         shared=entry.shared & {"tol", "max_iter", "callback", "checkpoint", "verbose"},
-        aliases=entry.aliases,
     )
 
 

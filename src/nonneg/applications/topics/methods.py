@@ -328,7 +328,6 @@ METHODS: Registry[TopicMethod] = Registry(
                 options=entry.options | (entry.shared & {"init"}),
                 shared=entry.shared & ITERATIVE,
                 takes_anchors=True,
-                aliases=entry.aliases,
             )
             for name, entry in ANCHOR_METHODS.items()
             if name != "auto"
