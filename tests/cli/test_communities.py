@@ -113,7 +113,7 @@ def test_the_number_is_found_and_labels_are_compared(tmp_path, capsys):
     assert main([*words, "--export", "gexf", "graphml"]) == 0
     told = capsys.readouterr()
     assert "3 communities: " in told.out
-    assert "Agreement with party: 100.0% of the nodes" in told.out
+    assert "main communities with party: 100.0% of the nodes" in told.out
     record = json.loads((out / "result.json").read_text())["result"]
     assert record["number"]["n_communities"] == 3
     assert record["labels"]["accuracy"] == 1.0

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import nonneg
 from nonneg import NMF
 from nonneg.cli import main
 from nonneg.io import read_table
@@ -96,10 +97,7 @@ def test_reading_options(tmp_path, capsys):
     words = ["fit", str(path), "-k", "1", "-o", str(tmp_path / "o"), "--header", "--index", "--transpose"]
     assert main(words) == 0
     assert "2 samples (named) x 3 features (named)" in capsys.readouterr().err
-    assert json.loads((tmp_path / "o" / "names.json").read_text()) == {
-        "rows": ["2", "3"],
-        "columns": ["4", "7", "1"],
-    }
+    assert nonneg.load(tmp_path / "o" / "model.npz").feature_names_in_.tolist() == ["4", "7", "1"]
     assert fit(path, tmp_path / "o", "--no-header", "--no-index") == 0
     assert record_of(tmp_path / "o")["data"]["shape"] == [4, 3]
     np.savez(tmp_path / "t.npz", a=np.ones((3, 2)), b=np.ones((4, 5)))
@@ -188,6 +186,7 @@ def test_json_is_alone_on_standard_output(array_file, tmp_path, capsys):
     printed, stored = json.loads(shown.out), record_of(tmp_path / "out")
     assert printed.pop("files")[-1] == str(tmp_path / "out" / "report.html")
     assert stored.pop("files") == ["H.npy", "W.npy", "model.npz"]
+    assert stored.pop("sections")  # what the page draws
     assert printed == stored
     assert "2 components explain" in shown.err
 
@@ -211,7 +210,8 @@ def test_the_report_opens_in_a_browser(found, array_file, tmp_path, monkeypatch,
 
 
 def test_without_the_report_libraries_all_else_is_written(array_file, tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    for name in ("figure", "image"):
+        monkeypatch.setitem(sys.modules, f"matplotlib.{name}", None)
     assert fit(array_file, tmp_path / "out") == 0
     assert "no report was written" in (shown := capsys.readouterr()).err
     assert "[report]" in shown.err

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
@@ -66,7 +67,8 @@ def test_a_planted_factorization_is_found_and_the_model_can_be_used(X, tmp_path,
         "not verifiable",
     }
     model = nonneg.load(folder / "model.npz")
-    np.testing.assert_allclose(model.transform(X), np.load(folder / "W.npy"), atol=1e-6)
+    W = model.transform(pd.DataFrame(X, columns=names))
+    np.testing.assert_allclose(W, np.load(folder / "W.npy"), atol=1e-6)
     assert capsys.readouterr().err == ""
     assert main(["report", str(folder)]) == 0
 

@@ -37,15 +37,13 @@ def damage(folder: Path, how: str) -> None:
         (folder / "result.json").unlink()
     elif how == "broken result":
         (folder / "result.json").write_text('{"data": ')
-    elif how == "other factors":
-        np.save(folder / "W.npy", np.ones((3, 2)))
-    elif how == "no factor":
-        (folder / "H.npy").unlink()
-    elif how == "another command":
+    elif how == "another section":
         record = json.loads((folder / "result.json").read_text())
-        (folder / "result.json").write_text(
-            json.dumps(record | {"command": "unmix", "endmembers": [], "library": 0})
-        )
+        (folder / "result.json").write_text(json.dumps(record | {"sections": [["a", {"block": "b"}]]}))
+    elif how == "other shades":
+        record = json.loads((folder / "result.json").read_text())
+        pictures = {"block": "pictures", "pictures": [[{"shape": [9, 9], "bytes": "AAAA"}, "a", None]]}
+        (folder / "result.json").write_text(json.dumps(record | {"sections": [["a", pictures]]}))
     elif how == "an older record":
         record = json.loads((folder / "result.json").read_text())
         (folder / "result.json").write_text(json.dumps(record | {"format": 1}))
@@ -53,12 +51,6 @@ def damage(folder: Path, how: str) -> None:
         record = json.loads((folder / "result.json").read_text())
         del record["versions"]
         (folder / "result.json").write_text(json.dumps(record))
-    elif how == "objects":
-        np.save(folder / "H.npy", np.array([[None]]), allow_pickle=True)
-    elif how == "other names":
-        (folder / "names.json").write_text('{"rows": ["a"], "columns": null}')
-    elif how == "no names":
-        (folder / "names.json").write_text('{"rows": null, "columns": 3}')
     elif how == "bare":
         (folder / "result.json").write_text("{}")
 
@@ -68,14 +60,10 @@ def damage(folder: Path, how: str) -> None:
     [
         ("no result", "contains no result.json"),
         ("broken result", "expected JSON"),
-        ("other factors", "do not belong to the data"),
-        ("no factor", "H.npy does not exist"),
-        ("another command", "results of `nonneg unmix`, whose report cannot be made from them alone"),
-        ("an older record", "has the format 1; expected 3. Run `nonneg fit` again"),
+        ("another section", "is damaged"),
+        ("other shades", "expected JSON"),
+        ("an older record", "has the format 1; expected 4. Run `nonneg fit` again"),
         ("a part", "lacks versions. Run `nonneg fit` again"),
-        ("objects", "rejected"),
-        ("other names", "a list of the names of"),
-        ("no names", "a list of the names of 3 features"),
         ("bare", "is not the record of a nonneg run"),
     ],
 )

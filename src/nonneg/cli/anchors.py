@@ -41,11 +41,12 @@ def run(options: argparse.Namespace) -> None:
         said["verbose"] = 0  # greedy methods have no iterations to show
     model = SeparableNMF(None if options.anchors == "auto" else options.anchors, **said)
     W, seconds = terminal.timed(model.fit_transform, table.X)
-    record = anchors.describe(model, W, table, seconds, title=f"Anchors of {tables.table_name(table)}")
+    record = anchors.describe(model, table, seconds, W=W)
     entries = record.details["anchors"]
     record.files = {
         "W.npy": files.array_file(W),
         "H.npy": files.array_file(model.components_),
         "anchors.csv": files.table_file(entries[0], [entry.values() for entry in entries]),
-    } | files.names_file(table.row_names, table.column_names)
+    }
+    tables.name_features(model, table.column_names)
     terminal.finish(folder, record)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from nonneg.cli import arguments, terminal
-from nonneg.exceptions import InvalidParameterError, MissingDependencyError
+from nonneg.exceptions import InvalidParameterError
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # what XML cannot hold
 EXAMPLES = ("lesmis", "karate", "southern-women")
@@ -56,6 +55,7 @@ def run(options: argparse.Namespace) -> None:
     from nonneg.applications import MixedMembership
     from nonneg.cli import files
     from nonneg.report import communities
+    from nonneg.report.drawings import graph
 
     if (options.edges is None) == (options.example is None):
         raise InvalidParameterError(
@@ -64,28 +64,21 @@ def run(options: argparse.Namespace) -> None:
     if options.nodes is not None and options.labels is None:
         raise InvalidParameterError("--nodes is a table of nodes: name the column to compare with --labels.")
     folder = arguments.output_folder(options, options.example or options.edges, "communities")
-    graph = _read(options)
-    labels = None if options.labels is None else _labels(options, graph)
+    read = _read(options)
+    labels = None if options.labels is None else _labels(options, read)
     if options.export:
         import_optional("networkx", extra="graphs", purpose="--export")
     said = arguments.parameters(options, "method", "kind", "weight")
     model = MixedMembership(options.communities, **said)
-    _, seconds = terminal.timed(model.fit, graph.graph, names=graph.names)
-    record = communities.describe(model, graph.source, seconds, attribute=options.labels, labels=labels)
+    _, seconds = terminal.timed(model.fit, read.graph, names=read.names)
+    record = communities.describe(model, read.source, seconds, attribute=options.labels, labels=labels)
     columns = model.node_table()
     cells = list(zip(*map(_cells, columns.values()), strict=True))
     record.files = {"memberships.csv": files.table_file(columns, cells)}
-    with suppress(MissingDependencyError):
-        record.files["graph.svg"] = files.text_file(communities.draw_graph(model))
+    if drawn := record.sections[-1][1]:
+        record.files["graph.svg"] = files.text_file(graph(drawn["nodes"], drawn["edges"]))
     record.files |= {f"graph.{ending}": partial(_write_graph, model) for ending in options.export}
-    number, compared, agreement = model.number_, record.result["labels"], ""
-    if compared is not None:
-        agreement = (
-            f"Agreement with {compared['name']}: {compared['accuracy']:.1%} of the nodes, normalized mutual "
-            f"information {compared['nmi']:.3f}, adjusted Rand index {compared['ari']:.3f}."
-        )
-    reason = "" if number is None else f"{model.n_communities_} communities: {number['reason']}"
-    terminal.finish(folder, record, reason, agreement)
+    terminal.finish(folder, record)
 
 
 def _read(options: argparse.Namespace) -> Any:

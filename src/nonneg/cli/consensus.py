@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
     from nonneg.cli import files
     from nonneg.consensus.genes import variable_genes
     from nonneg.io.hdf5 import read_cell_column
-    from nonneg.report import consensus, elements
+    from nonneg.report import consensus, words
 
     folder = arguments.output_folder(options, options.file, "consensus")
     tables.check_h5ad(options)
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> None:
     counts = table.X
     genes = counted = np.flatnonzero(np.asarray(counts.sum(axis=0)).ravel() > 0)
     if len(counted) < counts.shape[1]:
-        empty = elements.counted(counts.shape[1] - len(counted), "feature")
+        empty = words.counted(counts.shape[1] - len(counted), "feature")
         terminal.note(f"note: {empty} without counts left out")
     if options.genes < len(counted):
         genes = np.sort(variable_genes(counts, options.genes))
@@ -95,18 +95,13 @@ def run(options: argparse.Namespace) -> None:
     model = ConsensusNMF(**said, **restart_parameters(options))
     W, seconds = terminal.timed(model.fit_transform, counts[:, genes])
     W = to_float64(W)
-    if table.column_names is not None:
-        # By which `nonneg transform` finds the genes in other data.
-        model.feature_names_in_ = np.array(factorized, dtype=object)
+    tables.name_features(model, None if table.column_names is None else factorized)
     counts = counts[:, counted]
     scores, tpm = (model.gene_spectra(counts, W, units=units) for units in ("z-score", "tpm"))
-    programs = consensus.scored_programs(model, scores, known)
     groups = consensus.usage_by_group(W, labels, options.group_by or "")
     numbers = [f"program_{at}" for at in range(model.n_components_)]
-    top = zip(*([name for name, _ in each["top"]] for each in programs), strict=True)
     gene = ("gene", *numbers)
     written: dict[str, Any] = {
-        "top_genes.tsv": (("rank", *numbers), [[at + 1, *row] for at, row in enumerate(top)]),
         "gene_scores.tsv": (gene, files.named_rows(known, scores.T)),
         "gene_tpm.tsv": (gene, files.named_rows(known, tpm.T)),
         "spectra.tsv": (gene, files.named_rows(factorized, to_float64(model.components_).T)),
@@ -115,17 +110,12 @@ def run(options: argparse.Namespace) -> None:
     if groups:
         rows = [[each["name"], each["n"], *each["usage"].tolist()] for each in groups["entries"]]
         written["usage_by_group.tsv"] = (options.group_by, "samples", *numbers), rows
-    record = consensus.describe(
-        model,
-        table,
-        seconds,
-        title=f"Consensus programs of {tables.table_name(table)}",
-        programs=programs,
-        groups=groups,
-    )
+    record = consensus.describe(model, table, seconds, scores=scores, names=known, groups=groups)
+    top = zip(*([name for name, _ in each["top"]] for each in record.details["programs"]), strict=True)
+    written["top_genes.tsv"] = ("rank", *numbers), [[at + 1, *row] for at, row in enumerate(top)]
     add_tables(record, model, written)
     copies = tables.write_h5ad(options, model, W, factorized)
-    terminal.finish(folder, record, model.rank_reason_, others=copies)
+    terminal.finish(folder, record, others=copies)
 
 
 def add_tables(record: Any, model: Any, written: dict[str, Any]) -> None:
@@ -137,5 +127,6 @@ def add_tables(record: Any, model: Any, written: dict[str, Any]) -> None:
     columns = zip(*(getattr(restarts, name).tolist() for name in names), strict=True)
     written["ranks.tsv"] = ranks[0], [row.values() for row in ranks]
     written["restarts.tsv"] = ["restart" if name == "number" else name for name in names], list(columns)
-    record.details["tables"] = {name: TABLES[name] for name in written}
+    explained = [{"file": name, "contents": TABLES[name]} for name in written]
+    record.sections.append(["Tables", "These files are in the same folder as this page.", explained])
     record.files = {name: tsv(*table) for name, table in written.items()}

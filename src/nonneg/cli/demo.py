@@ -27,7 +27,6 @@ def run(options: argparse.Namespace) -> None:
         terminal.note(f"{len(table.X)} images of 8 x 8 pixels, {N_COMPONENTS} components")
     model = NMF(N_COMPONENTS, random_state=0, verbose=int(not options.quiet))
     W, seconds = terminal.timed(model.fit_transform, table.X)
-    title = "Parts of handwritten digits"
-    record = fits.describe(model, W, table, seconds, title=title, image_shape=(8, 8))
-    files.add_factors(record, table)
+    record = fits.describe(model, table, seconds, W=W, image_shape=(8, 8))
+    files.add_factors(record, table, W)
     terminal.finish(folder, record)

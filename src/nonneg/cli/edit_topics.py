@@ -52,14 +52,13 @@ def _opened(folder: Path) -> tuple[Any, Any]:
     from nonneg.cli.transform import opened_model
     from nonneg.report.record import RESULT, read_record
 
-    saved = opened_model(folder)
-    if saved.class_name != "TopicModel":
+    model, path = opened_model(folder)
+    if (name := type(model).__name__) != "TopicModel":
         raise FileFormatError(
-            f"{saved.path} contains a model of class {saved.class_name}. Give the folder that `nonneg "
-            "topics` wrote."
+            f"{path} contains a model of class {name}. Give the folder that `nonneg topics` wrote."
         )
-    result = saved.path.parent / RESULT
-    return saved.model, read_record(result) if folder.is_dir() and result.is_file() else None
+    result = path.parent / RESULT
+    return model, read_record(result) if folder.is_dir() and result.is_file() else None
 
 
 def _changes(options: argparse.Namespace, model: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from nonneg._arrays import write_npy
 from nonneg._typing import FloatArray
 from nonneg.io import Table
-from nonneg.report.record import NAMES, Record, Writer, as_json, clean
+from nonneg.report.record import Record, Writer, clean
 
 TABLE_KINDS = frozenset({"csv", "tsv", "parquet"})
 """Formats of data whose factors are written as .csv too."""
@@ -71,13 +71,6 @@ def factor_file(
     return table_file([corner, *names], ([name, *row] for name, row in zip(row_names, rows, strict=True)))
 
 
-def names_file(rows: Sequence[str] | None, columns: Sequence[str] | None) -> dict[str, Writer]:
-    """Return the file with the names of samples and features, where there are any."""
-    if rows is None and columns is None:
-        return {}
-    return {NAMES: text_file(as_json({"rows": rows, "columns": columns}))}
-
-
 def named_rows(names: Sequence[Any], values: Any) -> list[list[Any]]:
     """Return the rows of a table, a name before each."""
     return [[name, *row] for name, row in zip(names, np.asarray(values).tolist(), strict=True)]
@@ -89,16 +82,15 @@ def tsv(heading: Iterable[Any], rows: Iterable[Iterable[Any]]) -> Writer:
     return table_file(heading, cells, "\t")
 
 
-def add_factors(record: Record, table: Table) -> None:
+def add_factors(record: Record, table: Table, W: FloatArray) -> None:
     """Add the factors of a fit to the files of its record; as .csv too where the data are a table."""
-    W, H = record.shown["W"], record.shown["H"]
+    H = record.model.components_
     record.files = {"W.npy": array_file(W), "H.npy": array_file(H)}
     rows, columns = table.row_names, table.column_names
     if rows is not None or columns is not None or table.kind in TABLE_KINDS:
         components = [f"component_{at}" for at in range(H.shape[0])]
         record.files["W.csv"] = factor_file(W, "sample", rows, components)
         record.files["H.csv"] = factor_file(H, "component", components, columns)
-    record.files |= names_file(rows, columns)
 
 
 def proportions_file(

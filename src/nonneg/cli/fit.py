@@ -70,19 +70,16 @@ def run(options: argparse.Namespace) -> None:
         )  # fmt: skip
         X = table.X if client is None else _chunks(table, client, options)
         W, seconds = terminal.timed(_fit_transform, model, X, uncertainty)
-    title, image_shape = f"Factorization of {tables.table_name(table)}", options.image_shape
-    record = fits.describe(
-        model, W, table, seconds, title=title, image_shape=image_shape, uncertainty=uncertainty
-    )
-    files.add_factors(record, table)
+    image_shape = options.image_shape
+    record = fits.describe(model, table, seconds, W=W, image_shape=image_shape, uncertainty=uncertainty)
+    files.add_factors(record, table, W)
+    tables.name_features(model, table.column_names)
     if uncertainty is not None:
         residuals = (table.X - W @ model.components_) / uncertainty
         rows, columns = table.row_names, table.column_names
         record.files["scaled_residuals.csv"] = files.factor_file(residuals, "sample", rows, columns)
     copies = tables.write_h5ad(options, model, W, table.column_names)
-    classes = terminal.table_text(fits.label_rows(record))
-    said = fits.label_sentence(record), classes, fits.residual_sentence(record)
-    terminal.finish(folder, record, *said, others=copies)
+    terminal.finish(folder, record, others=copies)
 
 
 @contextmanager

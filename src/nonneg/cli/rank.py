@@ -61,9 +61,8 @@ def run(options: argparse.Namespace) -> None:
         **({"method_params": inner} if inner else {}),
         verbose=int(not options.quiet),
     )
-    title = f"Number of components of {tables.table_name(table)}"
     shown |= inner | arguments.chosen(options, "scale")
-    record = ranks.describe(comparison, table, seconds, title=title, parameters=shown)
+    record = ranks.describe(comparison, table, seconds, shown)
     if dominance := fits.dominant(table.X, "frobenius", table.column_names):
         record.hints = [fits.outweighed(dominance)]
     for name, why in comparison.left_out.items():
@@ -71,4 +70,4 @@ def run(options: argparse.Namespace) -> None:
     candidates = record.result["table"]
     heading = candidates[0] if candidates else ["k"]
     record.files["rank.csv"] = files.table_file(heading, [row.values() for row in candidates])
-    terminal.finish(folder, record, comparison.reason[:1].upper() + comparison.reason[1:])
+    terminal.finish(folder, record)

@@ -14,7 +14,7 @@ folder DIR: the folder that a command wrote with -o DIR
 
 def run(options: argparse.Namespace) -> None:
     """Read the results and write report.html beside them."""
-    from nonneg.report.page import build_page, restored
+    from nonneg.report.page import build_page
     from nonneg.report.record import REPORT, RESULT, clean, read_record, replaced_folder
 
     folder = options.folder
@@ -23,7 +23,15 @@ def run(options: argparse.Namespace) -> None:
         raise FileFormatError(f"{folder} is not a folder. {hint}")
     if not (folder / RESULT).is_file():
         raise FileFormatError(f"{folder} contains no {RESULT}. {hint}")
-    page = build_page(restored(read_record(folder / RESULT), folder))
+    record = read_record(folder / RESULT)
+    if not record.sections:
+        raise FileFormatError(f"There is no report of `nonneg {record.command}`.")
+    try:
+        page = build_page(record)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise FileFormatError(
+            f"{folder / RESULT} is damaged ({error!r}). Run `nonneg {record.command}` again."
+        ) from error
     with replaced_folder(folder) as fresh:
         (fresh / REPORT).write_text(clean(page), encoding="utf-8")
     terminal.outcome.files = [folder / REPORT]

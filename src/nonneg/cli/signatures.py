@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> None:
     _, seconds = terminal.timed(model.fit, frame)
     low, high = model.exposure_intervals(frame, n_bootstrap=max(options.n_bootstrap, 2))
     matches = None if reference is None else model.match(reference)
-    programs, samples = consensus.signature_programs(model, matches), model.sample_names_
+    samples = model.sample_names_
     numbers = [f"signature_{at}" for at in range(model.n_signatures_)]
     intervals = [
         [name, at, *(float(side[i, at]) for side in (model.exposures_, low, high))]
@@ -59,10 +59,9 @@ def run(options: argparse.Namespace) -> None:
     if matches is not None:
         rows = [asdict(each) for each in matches]
         written["matches.tsv"] = rows[0], [row.values() for row in rows]
-    title = f"Mutational signatures of {options.file.name}"
-    record = consensus.describe(model, table, seconds, title=title, programs=programs)
+    record = consensus.describe(model, table, seconds, matches=matches)
     add_tables(record, model.consensus_, written)
-    terminal.finish(folder, record, model.rank_reason_)
+    terminal.finish(folder, record)
 
 
 def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, reference: Any) -> None:
@@ -102,7 +101,7 @@ def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, r
         "exposures.tsv": files.tsv(names, files.named_rows(answer.sample_names, answer.exposures[:, used])),
         "exposure_intervals.tsv": files.tsv(heading, intervals),
     }
-    rows = [
+    record.table = [
         {
             "signature": answer.names[at],
             "tumors": f"{100 * answer.prevalence[at]:.0f}%",
@@ -110,7 +109,7 @@ def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, r
         }
         for at in sorted(used, key=lambda at: -answer.prevalence[at])
     ]
-    terminal.finish(folder, record, terminal.table_text(rows), page=False)
+    terminal.finish(folder, record, page=False)
 
 
 def _read(path: Path) -> tuple[Any, Any]:

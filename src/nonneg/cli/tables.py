@@ -88,7 +88,7 @@ def read_input(options: argparse.Namespace, *, signed: bool = False, names: Sequ
     if options.dtype is not None:
         table = replace(table, X=table.X.astype(options.dtype, copy=False))
     if not options.quiet:
-        from nonneg.report.elements import counted
+        from nonneg.report.words import counted
 
         rows, columns = table.X.shape
         named = ["" if names is None else " (named)" for names in (table.row_names, table.column_names)]
@@ -174,6 +174,14 @@ def _read_stored(path: Path, reading: dict[str, Any], dtype: str | None, start: 
     with open_stored(path, ReadOptions(**reading), None) as stored:
         stored.converted_dtype = None if dtype is None else numpy.dtype(dtype)
         return stored.read_rows(start, stop)
+
+
+def name_features(model: Any, names: Sequence[str] | None) -> None:
+    """Let a model know the names of its features, by which `nonneg transform` finds them in other data."""
+    import numpy as np
+
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
 
 
 def largest_entry(table: Table) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 import sys
 import tempfile
@@ -55,8 +56,9 @@ def say_outcome() -> None:
     """Write the record of the run and the names of its files as JSON."""
     from nonneg.report.record import as_json
 
-    files = [str(path) for path in outcome.files]
-    _write(as_json({**(outcome.record or {}), "files": files}, indent=1))
+    # What the page draws is in result.json only.
+    content = {name: value for name, value in (outcome.record or {}).items() if name != "sections"}
+    _write(as_json(content | {"files": list(map(str, outcome.files))}, indent=1))
 
 
 def open_report() -> None:
@@ -132,14 +134,11 @@ def timed(call: Callable[..., Result], *args: Any, **named: Any) -> tuple[Result
 
 def table_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """Lay rows out as a Markdown table, numbers to the right; nothing if there are none."""
-    from nonneg.report.elements import stands_right
+    from nonneg.report.page import shown_columns
 
-    headings = list(dict.fromkeys(key for row in rows for key in row))
-    lines = [headings, *([_cell(row.get(key)) for key in headings] for row in rows)]
     columns = []
-    for at, key in enumerate(headings):
-        right = stands_right([row.get(key) for row in rows])
-        cells = [_escaped(line[at]) for line in lines]
+    for key, (values, right) in shown_columns(rows).items():
+        cells = [_escaped(text) for text in (key, *map(_cell, values))]
         width = max(3, *map(len, cells))
         cells = [cell.rjust(width) if right else cell.ljust(width) for cell in cells]
         columns.append(
@@ -151,6 +150,11 @@ def table_text(rows: Sequence[Mapping[str, Any]]) -> str:
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, list):
+        # Names with weights: as many as have room.
+        names = [str(name) for name, _ in value]
+        ends = list(itertools.accumulate(len(name) + 2 for name in names))
+        return ", ".join(names[: max(1, sum(end < 72 for end in ends))])
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
@@ -158,16 +162,10 @@ def _escaped(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def finish(
-    folder: Path,
-    record: Record,
-    *said: str,
-    page: bool = True,
-    others: Sequence[Path] = (),
-) -> None:
+def finish(folder: Path, record: Record, *, page: bool = True, others: Sequence[Path] = ()) -> None:
     """Write the results of a run, then say what came out, with its table, and where it is."""
     from nonneg.iteration.progress import phase
-    from nonneg.report.page import build_page, failures, main_table
+    from nonneg.report.page import build_page, failures
     from nonneg.report.record import REPORT, write_run
 
     outcome.record = record.as_dict()
@@ -181,8 +179,8 @@ def finish(
         raise failure
     for hint in record.hints:
         note(f"note: {hint}")
-    for text in (record.answer, *said, table_text(main_table(record)), *failures(record)):
-        if text:
-            say(text)
+    for part in (record.answer, *record.remarks, record.table, *failures(record)):
+        if part:
+            say(part if isinstance(part, str) else table_text(part))
     report = folder / REPORT
     say(f"Results: {', '.join(map(str, [report if report in files else folder, *others]))}")

@@ -39,7 +39,7 @@ files FILES*: text files or folders (.txt .md .rst), .csv .tsv or .jsonl files w
 def run(options: argparse.Namespace) -> None:
     """Read, find topics, write."""
     from nonneg.applications import TopicModel
-    from nonneg.report.elements import counted
+    from nonneg.report.words import counted
 
     if bool(options.files) == options.stdlib:
         raise InvalidParameterError("Give either files of documents or --stdlib.")
@@ -66,13 +66,12 @@ def write_topics(
     """Write the results, and say what they are."""
     from nonneg.report import topics
 
-    record = topics.describe(model, proportions, documents, seconds, inputs=inputs)
-    over_time, selection = record.details["over_time"], record.details["selection"]
+    record = topics.describe(model, documents, seconds, proportions=proportions, inputs=inputs)
+    over_time = record.details["over_time"]
     if over_time is not None and (missing := topics.missing_dates(over_time)):
         terminal.note(f"note: {missing}")
     record.files = _files(model, proportions, documents.names, record)
-    reason = selection["reason"] if selection else ""
-    terminal.finish(folder, record, reason)
+    terminal.finish(folder, record)
 
 
 def _inputs(options: argparse.Namespace) -> dict[str, Any]:

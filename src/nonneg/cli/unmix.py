@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
     record = cubes.describe(model, scene, seconds)
     if record.result["estimates"] and not options.quiet:
         terminal.note(f"-k {model.n_endmembers_}: {cubes.listed(record.result['estimates'])}")
-    names = cubes.endmember_names(record)
+    names = cubes.endmember_names(record.details["endmembers"])
     places = np.flatnonzero(model.bands_) if model.wavelengths_ is None else in_nanometers(model.wavelengths_)
     # The format in which `--library` reads spectra.
     spectra = zip(places.tolist(), model.endmembers_.T.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Record and page of an unmixed hyperspectral image: the image, the endmembers, the maps."""
+"""Record of an unmixed hyperspectral image: the image, the endmembers, the maps."""
 
 from __future__ import annotations
 
@@ -9,24 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._html import Raw, element
-from nonneg._typing import FloatArray
 from nonneg.applications.hyperspectral import Cube, SpectralLibrary, rgb_preview
 from nonneg.applications.hyperspectral.preview import preview_bands
-from nonneg.applications.images import data_address, picture_png
 from nonneg.io.envi import in_nanometers
-from nonneg.report import drawings
-from nonneg.report import elements as html
-from nonneg.report.record import Record, of_estimator, picked
+from nonneg.report import drawings, words
+from nonneg.report.record import Record, block, of_estimator, picked
 
 _N_MAPS = 60  # maximum number of maps shown
 _N_NAMED = 10  # maximum number of isolated pixels that are named
-_LONGEST = 700  # pixels along the long side of a picture
+_LONGEST = 420  # pixels along the long side of a picture
 _COLUMNS = {
     "endmember": "endmember",
     "row": "row",
     "column": "column",
-    "mean_abundance": ("mean abundance", html.percent),
+    "mean_abundance": ("mean abundance", words.percent),
     "name": "looks like",
     "angle": ("angle", "{:.2f}°".format),
 }
@@ -47,8 +43,6 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
     """Return the record of an unmixed image."""
     cube, k = scene.cube, model.n_endmembers_
     match = None if scene.library is None else model.match(scene.library)
-    means = np.nanmean(model.abundances_.reshape(-1, k), axis=0)
-    places = None if cube.wavelengths is None else in_nanometers(cube.wavelengths)
     n_pixels, how = int(model.mask_.sum()), model.result_.facts.get("how")
     data = {
         "source": Path(cube.source).name or cube.source,
@@ -74,17 +68,18 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
         "mean_angle": None if match is None else float(np.nanmean(match.angles)),
         "seconds": seconds,
     }
-    endmembers = [
-        {
-            "endmember": at,
-            "row": int(model.pure_pixels_[at, 0]),
-            "column": int(model.pure_pixels_[at, 1]),
-            "mean_abundance": float(means[at]),
-            "name": None if match is None else match.names[at],
-            "angle": None if match is None or match.chosen[at] < 0 else float(match.angles[at]),
-        }
-        for at in range(k)
-    ]
+    endmembers = words.entries_of(
+        endmember=range(k),
+        row=model.pure_pixels_[:, 0].tolist(),
+        column=model.pure_pixels_[:, 1].tolist(),
+        mean_abundance=np.nanmean(model.abundances_.reshape(-1, k), axis=0).tolist(),
+        name=[None] * k if match is None else match.names,
+        angle=[
+            None if match is None or match.chosen[at] < 0 else float(match.angles[at]) for at in range(k)
+        ],
+    )  # fmt: skip
+    known = "" if match is None else "; dashed: the most similar known spectra, at the same brightness"
+    colors = drawings.colors(k)
     return Record(
         "unmix",
         f"Unmixing of {scene.title}",
@@ -94,41 +89,49 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
         data,
         result,
         details={"endmembers": endmembers},
-        shown={"scene": scene, "match": match, "wavelengths": places},
+        table=words.rows_of(endmembers, _COLUMNS),
+        sections=[
+            ["The image", _photo(model, cube, colors, "pure" if result["pure"] else "purest")],
+            [
+                "The endmembers",
+                _spectra(model, scene, match, colors, f"The spectra of the endmembers{known}."),
+                block("table", colors=colors),
+            ],
+            ["The maps", *_maps(model, data, endmembers, colors)],
+        ],
         **of_estimator(model),
     )
 
 
 def _answer(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     k, unexplained, aside = result["n_endmembers"], data["n_unexplained"], data["n_isolated"]
-    explained = html.percent(max(result["explained"], 0.0))
-    told = (
-        f"{html.counted(k, 'endmember')} explain{'s' * (k == 1)} {explained} of the squared norm of the image"
-    )
+    explained = words.percent(max(result["explained"], 0.0))
+    told = f"{words.counted(k, 'endmember')} explain{'s' * (k == 1)} {explained} of the squared norm of the "
+    told += "image"
     if result["mean_angle"] is not None:
         told += f"; they are {result['mean_angle']:.3g}° from known spectra on average"
     if unexplained:
-        share = html.percent(unexplained / data["n_pixels"])
-        told += f"; they do not explain {html.counted(unexplained, 'pixel')} ({share}), hatched in the maps"
+        share = words.percent(unexplained / data["n_pixels"])
+        told += f"; they do not explain {words.counted(unexplained, 'pixel')} ({share}), hatched in the maps"
     if aside:
         was = "was" if aside == 1 else "were"
-        told += f"; {html.counted(aside, 'pixel')} unlike all others {was} set aside"
+        told += f"; {words.counted(aside, 'pixel')} unlike all others {was} set aside"
     return f"{told}."
 
 
 def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    rows, columns, bands = (html.number(side) for side in data["shape"])
+    rows, columns, bands = (words.number(side) for side in data["shape"])
     method, how = result["method"], result["how"]
     if how is not None:
         method = how if method == "auto" else f"{method} ({how})"
     told = (
         f"{rows} x {columns} pixels with {bands} bands from {data['source']}. "
         f"{'Pure pixels' if result['pure'] else 'Endmembers'} by {method}, abundances with the constraint "
-        f"{result['constraint']}, in {html.seconds(result['seconds'])}."
+        f"{result['constraint']}, in {words.seconds(result['seconds'])}."
     )
     if result["estimates"]:
         told += f" The number of endmembers was estimated: {listed(result['estimates'])}."
-    return told + html.noted(
+    return told + words.noted(
         (len(data["bands_left_out"]), "band", "left out as bad"),
         (data["n_left_out"], "pixel", "without data or left out"),
         (data["n_clipped"], "value", "below zero set to zero"),
@@ -140,89 +143,70 @@ def listed(estimates: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {number}" for name, number in estimates.items())
 
 
-def table(record: Record) -> list[dict[str, Any]]:
-    """Return the endmembers, one per row."""
-    return html.rows_of(record.details["endmembers"], _COLUMNS)
-
-
-def endmember_names(record: Record) -> list[str]:
+def endmember_names(endmembers: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what the endmembers are called: by the spectra they match, or by number."""
-    return [entry["name"] or f"endmember {entry['endmember']}" for entry in record.details["endmembers"]]
+    return [entry["name"] or f"endmember {entry['endmember']}" for entry in endmembers]
 
 
-def sections(record: Record) -> list[Any]:
-    """Return the sections of the page."""
-    model, data, cube = record.model, record.data, record.shown["scene"].cube
-    colors, step = drawings.colors(model.n_endmembers_), -(-max(model.residuals_.shape) // _LONGEST)
-    places, bands = record.shown["wavelengths"], preview_bands(cube.wavelengths, cube.shape[2], model.bands_)
+def _step(model: Any) -> int:
+    return -(-max(model.residuals_.shape) // _LONGEST)
+
+
+def _photo(model: Any, cube: Cube, colors: Sequence[str], which: str) -> dict[str, Any]:
+    """Return three bands as a picture, with the pure pixels marked."""
+    bands, step = preview_bands(cube.wavelengths, cube.shape[2], model.bands_), _step(model)
+    places = None if cube.wavelengths is None else in_nanometers(cube.wavelengths)
     shown = [f"band {at}" if places is None else f"{places[at]:.0f} nm" for at in bands]
-    pixels = "pure pixels" if record.result["pure"] else "purest pixels"
-    known = "; dashed: the most similar known spectra, at the same brightness"
-    known = "" if record.shown["match"] is None else known
+    at = 100 * (model.pure_pixels_ + 0.5) / np.array(model.residuals_.shape)
+    return block(
+        "photo",
+        image=rgb_preview(cube, mask=model.mask_)[::step, ::step],
+        marks=[(x, y, color) for (y, x), color in zip(at.tolist(), colors, strict=True)],
+        caption=f"Red, green and blue are {', '.join(shown)}. Numbers mark the {which} pixels.",
+    )
+
+
+def _spectra(model: Any, scene: Scene, match: Any, colors: Sequence[str], caption: str) -> dict[str, Any]:
+    """Return spectra as curves; bands that were left out are gaps."""
+    wavelengths = scene.cube.wavelengths
+    x = np.arange(len(model.bands_)) if wavelengths is None else in_nanometers(wavelengths)
+    order = np.argsort(x, kind="stable")
+    library = None if match is None else scene.library.at(model.wavelengths_, model.bands_)  # type: ignore[union-attr]
+
+    def drawn(spectrum: Any, color: str, dashed: bool) -> tuple[Any, str, bool]:
+        whole = np.full(len(x), np.nan)
+        whole[model.bands_] = spectrum
+        return whole[order], color, dashed
+
+    curves = []
+    for at, (spectrum, color) in enumerate(zip(model.endmembers_, colors, strict=True)):
+        curves.append(drawn(spectrum, color, False))
+        if library is not None and match.chosen[at] >= 0:
+            known = library[match.chosen[at]]
+            brightness = float(known @ spectrum) / max(float(known @ known), 1e-300)
+            curves.append(drawn(brightness * known, color, True))
+    names = ("band" if wavelengths is None else "wavelength, nm", "value")
+    return block("lines", x=x[order], curves=curves, names=names, caption=caption)
+
+
+def _maps(
+    model: Any, data: Mapping[str, Any], endmembers: Sequence[Mapping[str, Any]], colors: Sequence[str]
+) -> list[Any]:
+    """Return the pictures of abundances and of the residual."""
     hatched = ["pixels without data"] * bool(data["n_left_out"])
     hatched += ["pixels that the endmembers do not explain"] * bool(data["n_unexplained"])
     told = "Abundance of each endmember in every pixel; the strongest shade is an abundance of one"
     told += f"; {' and '.join(hatched)} are hatched." if hatched else "."
-    image = _marked(rgb_preview(cube, mask=model.mask_)[::step, ::step], model, colors)
-    caption = f"Red, green and blue are {', '.join(shown)}. Numbers mark the {pixels}."
-    spectra = html.figure(_spectra(record, colors), f"The spectra of the endmembers{known}.")
-    maps = html.pictures(_maps(record, colors, step), "large holes" if hatched else "large")
-    return [
-        html.section("The image", html.figure(image, caption, kind="wide photo")),
-        html.section("The endmembers", spectra, html.colored(table(record), colors)),
-        html.section("The maps", told, maps),
-    ]
-
-
-def _maps(record: Record, colors: Sequence[str], step: int) -> list[tuple[str, str, Any]]:
-    """Return the pictures of abundances and of the residual."""
-    model, names = record.model, endmember_names(record)
     # What is not explained is hatched, as are pixels without data: a map would not be true there.
-    abundances = np.where(model.unexplained_[:, :, None], np.nan, model.abundances_)[::step, ::step]
-    maps: list[tuple[str, str, Any]] = []
-    for at, (name, color) in enumerate(zip(names, colors, strict=True)):
-        share = html.percent(record.details["endmembers"][at]["mean_abundance"])
-        address = data_address(picture_png(abundances[:, :, at], 1.0))
-        maps.append((address, f"abundance of {name}", [html.swatch(color), element("b", name), f", {share}"]))
+    step = _step(model)
+    maps = np.where(model.unexplained_[:, :, None], np.nan, model.abundances_)[::step, ::step]
     worst = float(np.nanmax(model.residuals_)) if np.isfinite(model.residuals_).any() else 0.0
-    residual = data_address(picture_png(model.residuals_[::step, ::step], worst))
-    told = f"residual, relative to the pixel; at most {html.percent(worst)}"
-    return [*maps[:_N_MAPS], (residual, "residual", told)]
-
-
-def _spectra(record: Record, colors: Sequence[str]) -> Raw:
-    """Draw spectra as lines; bands that were left out are gaps."""
-    model, match, places = record.model, record.shown["match"], record.shown["wavelengths"]
-    x = np.arange(len(model.bands_)) if places is None else places
-    order = np.argsort(x, kind="stable")
-    figure, axes = drawings.panel(10.4, 3.8)
-
-    def plot(spectrum: FloatArray, **style: Any) -> None:
-        whole = np.full(len(model.bands_), np.nan)
-        whole[model.bands_] = spectrum
-        axes.plot(x[order], whole[order], **style)
-
-    for at, spectrum in enumerate(model.endmembers_):
-        plot(spectrum, color=colors[at], linewidth=2)
-        if match is not None and match.chosen[at] >= 0:
-            library = record.shown["scene"].library.at(model.wavelengths_, model.bands_)
-            known = library[match.chosen[at]]
-            brightness = float(known @ spectrum) / max(float(known @ known), 1e-300)
-            plot(brightness * known, color=colors[at], linewidth=1.4, linestyle=(0, (4, 3)))
-    drawings.label(axes, "band" if places is None else "wavelength, nm", "value")
-    axes.set_ylim(bottom=0)
-    return drawings.drawing(figure, "Spectra of the endmembers")
-
-
-def _marked(image: Any, model: Any, colors: Sequence[str]) -> Raw:
-    """Draw the image with numbered rings around the pure pixels."""
-    rows, columns = model.residuals_.shape
-    figure, axes = drawings.panel(10.4, float(np.clip(10.4 * rows / columns, 3.0, 8.0)))
-    axes.imshow(image, interpolation="none", extent=(-0.5, columns - 0.5, rows - 0.5, -0.5))
-    axes.set_axis_off()
-    for number, ((row, column), color) in enumerate(zip(model.pure_pixels_.tolist(), colors, strict=True)):
-        box = {"facecolor": "#ffffff", "edgecolor": color, "linewidth": 2.5, "boxstyle": "circle,pad=0.2"}
-        axes.text(
-            column, row, str(number), ha="center", va="center", fontsize=14, color="#111111", bbox=box
-        )  # fmt: skip
-    return drawings.drawing(figure, "The image with its pure pixels")
+    residual = f"residual, relative to the pixel; at most {words.percent(worst)}"
+    pictures: list[Any] = [
+        (drawings.shades(maps[:, :, at], 1.0), f"{name}, {words.percent(entry['mean_abundance'])}", color)
+        for at, (name, entry, color) in enumerate(
+            zip(endmember_names(endmembers), endmembers, colors, strict=True)
+        )
+    ][:_N_MAPS]  # fmt: skip
+    pictures.append((drawings.shades(model.residuals_[::step, ::step], worst), residual, None))
+    return [told, block("pictures", pictures=pictures, kind="large holes" if hatched else "large")]

@@ -1,4 +1,4 @@
-"""Figures of the page, as inline SVG that takes the colors of the page it stands on.
+"""Figures of the page, as inline SVG that takes the colors of the page it stands on, and their data.
 
 Only matplotlib's object interface is used: no window, no global figure, no global setting is touched.
 """
@@ -13,11 +13,14 @@ from html import escape
 from typing import Any
 
 import numpy as np
+from scipy.cluster.hierarchy import dendrogram
 
-from nonneg._html import Raw
+from nonneg._html import Raw, element
 from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
-from nonneg.report.elements import side_by_side
+from nonneg.applications.signatures import CHANNELS
+from nonneg.applications.signatures.catalog import SUBSTITUTION_COLORS
+from nonneg.report.record import block
 
 # Colors that no figure uses otherwise; `drawing` writes the page's own in their place.
 INK, FAINT, ACCENT = "#010203", "#040506", "#070809"
@@ -28,7 +31,7 @@ _PAGE_COLORS = {INK: "currentColor", FAINT: "var(--line)", ACCENT: "var(--accent
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8a7f00")
 _DECORATIVE_IDS = re.compile(r' id="(?:figure|patch|axes|text|line2d|matplotlib|xtick|ytick|LineColl)[^"]*"')
 _N_BINS = 600  # maximum number of cells along the long side of a heat map
-_N_NAMES = 30
+_N_NAMES = 40  # maximum number of nodes of a graph that are named
 
 
 def colors(count: int) -> list[str]:
@@ -111,85 +114,140 @@ def curves(
     what: str,
     mark: int,
     spreads: Mapping[str, Any] | None = None,
-) -> Raw | None:
-    """Draw measures of candidates for a number side by side, the chosen one marked."""
-    spreads = spreads or {}
-    return side_by_side(
-        [
-            curve(candidates, values, (what, name), spread=spreads.get(name), mark=mark)
-            for name, values in measures.items()
-        ]
-    )
+) -> dict[str, Any]:
+    """Return the block of measures of candidates for a number, the chosen one marked."""
+    drawn = [
+        block(
+            "curve", x=candidates, y=values, names=(what, name), spread=(spreads or {}).get(name), mark=mark
+        )
+        for name, values in measures.items()
+    ]
+    return block("row", drawings=drawn)
 
 
-def convergence(history: Mapping[str, Any]) -> Raw | None:
-    """Draw the loss against iterations and against seconds."""
+def convergence(history: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the block of the loss against iterations and against seconds."""
     losses = history.get("loss") or []
     if not losses or "n_iter" not in history:
         return None
-    drawn = [curve(history["n_iter"], losses, ("iterations", "loss"))]
+    drawn = [block("curve", x=history["n_iter"], y=losses, names=("iterations", "loss"))]
     if "seconds" in history:
         # Before the first loss is known, factors are initialized: that time is no part of the curve.
         passed = np.asarray(history["seconds"], dtype=float) - history["seconds"][0]
-        drawn.append(curve(passed, losses, ("seconds", "loss")))
-    return side_by_side(drawn)
+        drawn.append(block("curve", x=passed, y=losses, names=("seconds", "loss")))
+    return block("row", drawings=drawn)
 
 
-def heat_map(
-    factor: FloatArray,
-    what: str,
-    names: Sequence[str] | None = None,
-    *,
-    ordered: bool = False,
-    line: str = "component",
-    lines: Sequence[str] | None = None,
-    largest: float | None = None,
-    size: tuple[float, float] | None = None,
-) -> Raw:
-    """Draw a factor with one line per component, each scaled to its own maximum or all to one number."""
-    n_components, length = factor.shape
-    cells = averaged(factor)
-    cells = scaled_rows(cells) if largest is None else cells / largest
-    labels: list[str] = []
-    if names is not None and length <= _N_NAMES:
-        labels = [name if len(name) <= 16 else f"{name[:15]}…" for name in names]
-    longest = max(map(len, labels), default=0)
-    turned = longest * length > 60  # short labels, such as numbers, have room side by side
-    # A turned label of ten-point letters takes this many inches below the map.
-    room = 0.07 * longest if turned else 0.0
-    height = float(np.clip(0.17 * n_components + 0.9, 1.8, 8.0)) + room
-    figure, axes = panel(*(size or (10.4, height)))
-    extent = (-0.5, length - 0.5, n_components - 0.5, -0.5)
-    axes.imshow(cells, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto", interpolation="none", extent=extent)
-    shown = np.arange(0, n_components, max(1, n_components // 20))
-    axes.set_yticks(shown, [str(at) if lines is None else lines[at] for at in shown], parse_math=False)
-    if labels:
-        turn = {"rotation": 60, "ha": "right"} if turned else {}
-        axes.set_xticks(range(length), labels, parse_math=False, **turn)
-    elif ordered:
-        axes.set_xticks([])
-    else:
-        whole_numbers(axes)
-    axes.tick_params(length=0)
-    label(axes, what, line, grid=False)
-    return drawing(figure, f"Heat map by {what}")
+def shades(cells: Any, largest: Any = None) -> Any:
+    """Return numbers as shades from 0 to 254, relative to the maximum of their line or to `largest`.
+
+    255 stands for what is missing.
+    """
+    values = np.asarray(cells, dtype=np.float64)
+    if largest is None:
+        largest = np.nanmax(values, axis=1, keepdims=True, initial=0.0)
+    parts = np.clip(values / np.where(np.asarray(largest) > 0, largest, 1.0), 0.0, 1.0)
+    return np.where(np.isnan(parts), 255, np.rint(254 * parts)).astype(np.uint8)
 
 
-def averaged(factor: FloatArray) -> FloatArray:
-    """Average neighboring columns of a long factor."""
-    factor, length = np.asarray(factor, dtype=np.float64), factor.shape[1]
-    if length <= _N_BINS:
-        return factor
-    edges = np.linspace(0, length, _N_BINS + 1).astype(int)
-    return np.asarray(np.add.reduceat(factor, edges[:-1], axis=1) / np.diff(edges))
+def levels(shades: Any) -> FloatArray:
+    """Return shades as numbers from 0 to 1, and NaN where they are missing."""
+    return np.where(shades == 255, np.nan, shades / 254)
 
 
-def scaled_rows(factor: FloatArray) -> FloatArray:
-    """Divide each row by its largest entry."""
-    largest = factor.max(axis=1, keepdims=True)
-    return factor / np.where(largest > 0, largest, 1.0)
+def factor_map(
+    factor: FloatArray, what: str, names: Any, caption: str, *, sort: bool = True, lines: Any = None
+) -> dict[str, Any]:
+    """Return the block of a factor: a line for each component, with what its ends are.
+
+    Unless the order means something, what belongs to the same component stands together. Neighbors are
+    averaged where there are more than fit on the page.
+    """
+    cells, length = np.asarray(factor, dtype=np.float64), factor.shape[1]
+    ends = (f"{what} 0", f"{length - 1}") if names is None else (names[0], names[-1])
+    if sort:
+        own = shades(cells)
+        cells = cells[:, np.lexsort((-own.max(axis=0), own.argmax(axis=0)))]
+        caption, ends = f"{caption}, sorted by the strongest component", (f"{what}s", "")
+    if length > _N_BINS:
+        edges = np.linspace(0, length, _N_BINS + 1).astype(int)
+        cells = np.add.reduceat(cells, edges[:-1], axis=1) / np.diff(edges)
+    lines = [str(at) for at in range(len(cells))] if lines is None else lines
+    return block("strips", cells=shades(cells), lines=lines, ends=ends, caption=f"{caption}.")
+
+
+def lines(x: Sequence[float], curves: Sequence[tuple[Any, str, bool]], names: tuple[str, str]) -> Raw:
+    """Draw curves, each in its color, dashed or not; what is missing is a gap."""
+    figure, axes = panel(10.4, 3.8)
+    for values, color, dashed in curves:
+        style = (0, (4, 3)) if dashed else "-"
+        axes.plot(x, np.array(values, dtype=float), color=color, linewidth=2 - 0.6 * dashed, linestyle=style)
+    label(axes, *names)
+    axes.set_ylim(bottom=0)
+    return drawing(figure, f"{names[1].capitalize()} by {names[0]}")
+
+
+def signature(shares: Sequence[float], title: str) -> Raw:
+    """Draw the 96 channels of a mutational signature in the usual six colors."""
+    figure, axes = panel(5.2, 1.9)
+    colors = [SUBSTITUTION_COLORS[name[2:5]] for name in CHANNELS]
+    axes.bar(np.arange(96), 100 * np.asarray(shares, dtype=float), width=0.75, color=colors)
+    axes.set_xticks(np.arange(6) * 16 + 7.5, list(SUBSTITUTION_COLORS))
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlim(-1, 96)
+    label(axes, y="mutations, %", grid=False)
+    return drawing(figure, title)
+
+
+def tree(merges: Any, names: Sequence[str]) -> Raw:
+    """Draw a tree: leaves on the left, joined at their distance."""
+    figure, axes = panel(10.4, 0.27 * len(names) + 0.8)
+    dendrogram(
+        np.asarray(merges, dtype=float), orientation="right", ax=axes, leaf_font_size=10,
+        labels=[name if len(name) <= 44 else f"{name[:43]}…" for name in names],
+        link_color_func=lambda _: ACCENT,
+    )  # fmt: skip
+    for text in axes.get_yticklabels():
+        text.set_parse_math(False)
+    axes.spines["right"].set_visible(False)
+    label(axes, "distance", grid=False)
+    return drawing(figure, "Tree")
+
+
+def graph(nodes: Sequence[Mapping[str, Any]], edges: Sequence[tuple[int, int, float]]) -> Raw:
+    """Draw nodes at places between 0 and 1 in their colors, and edges as wide as their weights."""
+    places = [(40 + 920 * node["x"], 30 + 620 * node["y"]) for node in nodes]
+    drawn = []
+    for one, other, weight in edges:
+        (x1, y1), (x2, y2) = places[one], places[other]
+        ends = {"x1": round(x1), "y1": round(y1), "x2": round(x2), "y2": round(y2)}
+        drawn.append(element("line", **ends, stroke_width=f"{0.8 + 2 * weight:.2f}"))
+    lines = element("g", drawn, stroke="#8b95a1", stroke_opacity=0.35)
+    circles, texts = [], []
+    boxes: list[tuple[float, float, int]] = []
+    for node, (x, y) in sorted(zip(nodes, places, strict=True), key=lambda entry: -entry[0]["size"]):
+        ring = {"stroke": "#16191d", "stroke_width": 2} if node["pure"] else {}
+        circles.append(
+            element("circle", cx=round(x), cy=round(y), r=node["size"], fill=node["color"], **ring)
+        )
+        name = node["name"] if len(node["name"]) <= 22 else f"{node['name'][:21]}…"
+        low, wide = y + node["size"] + 13, 4 * len(name)
+        # The largest nodes are named, as far as no name covers another or leaves the picture.
+        free = all(abs(x - u) > wide + w or abs(low - v) > 18 for u, v, w in boxes)
+        if free and len(boxes) < _N_NAMES and wide < x < 1000 - wide:
+            boxes.append((x, low, wide))
+            texts.append(element("text", name, x=round(x), y=round(low)))
+    names = element("g", texts, font_size=13, text_anchor="middle", fill="currentColor")
+    return element(
+        "svg", lines, circles, names, xmlns="http://www.w3.org/2000/svg", viewBox="0 0 1000 700", role="img",
+        aria_label="The graph",
+    )  # fmt: skip
 
 
 def whole_numbers(axes: Any) -> None:
     """Keep fractions away from an axis that counts, also where it counts to one only."""
     axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+
+
+DRAWINGS = {one.__name__: one for one in (curve, lines, signature, tree, graph)}
+"""Drawings, by the kind of block that has their data."""

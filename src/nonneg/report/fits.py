@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from nonneg._html import Raw, element
+from nonneg._arrays import to_numpy
 from nonneg._typing import FloatArray
-from nonneg.applications.images import data_address, picture_png
 from nonneg.data import DataMatrix
 from nonneg.data.door import Request, wrap
 from nonneg.estimators.scaled_columns import column_scale, dominant_columns, scaled_columns
-from nonneg.exceptions import FileFormatError
-from nonneg.io import Table, read_table
+from nonneg.io import Table
 from nonneg.losses.beta import objective
 from nonneg.metrics import normalized_mutual_information, purity
-from nonneg.report import drawings
-from nonneg.report import elements as html
-from nonneg.report.record import RESULT, Record, of_estimator, picked, read_names, run_facts, table_facts
+from nonneg.report import drawings, words
+from nonneg.report.record import Record, block, of_estimator, picked, run_facts, table_facts
 from nonneg.solvers.registry import beta_of
 
 FAR = 4.0  # uncertainties beyond which an entry is not fitted: EPA PMF 5.0
 _N_PICTURES = 100  # maximum number of components shown as images: the strongest
 _N_LISTED = 60  # maximum number of components listed with their strongest features
 _N_TOP = 8
-_N_SORTED = 30  # samples or features beyond which a heat map has no room for names
 _SQUARED = ("frobenius", "huber")
 _LOSSES = {
     "frobenius": "squared error",
@@ -41,20 +36,26 @@ _LOSSES = {
 
 def describe(
     model: Any,
-    W: FloatArray,
     data: Table,
     seconds: float,
     *,
-    title: str,
+    W: Any = None,
     image_shape: tuple[int, int] | None = None,
     uncertainty: Any = None,
 ) -> Record:
     """Return the record of a factorization."""
-    fitted, H, about = model.result_, model.components_, table_facts(data)
-    scale, beta_loss = getattr(model, "column_scale_", None), model.get_params().get("beta_loss", "frobenius")
-    # Of the scaled columns, which is what the loss measures.
+    W, fitted, about = to_numpy(model.transform(data.X) if W is None else W), model.result_, table_facts(data)
+    H, scale, beta_loss = (
+        model.components_,
+        getattr(model, "column_scale_", None),
+        _parameter(model, "beta_loss"),
+    )
+    # Of the scaled columns, which is what the loss measures: features compare with each other that way, not
+    # by their units.
     relative = H if scale is None else H / scale
     error, squared = observed_relative_error(data.X, W, relative, scale), fitted.loss_name in _SQUARED
+    labels = None if data.labels is None else _classes(W, relative, data.labels, data.label_name)
+    residuals = None if uncertainty is None else _scaled_residuals(data.X, uncertainty, W, H)
     result = {
         "n_components": H.shape[0],
         "rank_reason": getattr(getattr(model, "rank_estimate_", None), "reason", None),
@@ -62,19 +63,22 @@ def describe(
         "reconstruction_err": model.reconstruction_err_,
         "relative_error": error,
         "explained": 1.0 - error**2 if squared else _explained_divergence(data.X, model, beta_loss),
-        "scale": model.get_params().get("scale"),
+        "scale": _parameter(model, "scale"),
         "column_scale": scale,
         "dominance": dominant(data.X, beta_loss, data.column_names, scale),
-        "labels": None if data.labels is None else _classes(W, relative, data.labels, data.label_name),
-        "residuals": None if uncertainty is None else _scaled_residuals(data.X, uncertainty, W, H),
+        "labels": labels,
+        "residuals": residuals,
         **run_facts(model, fitted, seconds),
     }
     loss = _LOSSES.get(fitted.loss_name, f"beta divergence ({fitted.loss_name})")
+    norms = np.linalg.norm(W.astype(np.float64), axis=0) * np.linalg.norm(relative.astype(np.float64), axis=1)
+    shares = norms / max(float(norms.sum()), np.finfo(float).tiny)
+    table, by_class = _components(data, W, relative, shares), [] if labels is None else _by_class(labels)
     return Record(
         "fit",
-        title,
+        f"Factorization of {about['source']}",
         _answer(about, result, loss),
-        f"{html.samples(about)}, factorized by minimizing the {loss}. The run took {html.ending(result)}.",
+        f"{words.samples(about)}, factorized by minimizing the {loss}. The run took {words.ending(result)}.",
         {
             "components": H.shape[0],
             **({"relative error": error} if squared else {"divergence": fitted.loss}),
@@ -85,40 +89,87 @@ def describe(
         result,
         details={"image_shape": image_shape},
         hints=[outweighed(result["dominance"])] if result["dominance"] else [],
-        shown={"W": W, "H": H, "rows": data.row_names, "columns": data.column_names},
+        remarks=[*by_class[1::2], *([_residual_sentence(residuals)] if residuals else ())],
+        table=table,
+        sections=[
+            *([_pictures(H, shares, image_shape)] if image_shape else []),
+            *([_made_of(scale)] if table else []),
+            *([by_class] if by_class else []),
+            [
+                "The factors",
+                block("legend", words="0 to the maximum of each component"),
+                drawings.factor_map(
+                    W.T, "sample", data.row_names, "W: how much of each component is in each sample"
+                ),
+                # Without names the order may mean something: wavelengths, time.
+                image_shape is None
+                and drawings.factor_map(
+                    relative, "feature", data.column_names,
+                    "H: how much of each feature is in each component", sort=data.column_names is not None,
+                ),
+            ],
+        ],
         **of_estimator(model),
+    )  # fmt: skip
+
+
+def _parameter(model: Any, name: str) -> Any:
+    return model.get_params().get(name, "frobenius" if name == "beta_loss" else None)
+
+
+def _components(data: Table, W: FloatArray, H: FloatArray, shares: FloatArray) -> list[dict[str, Any]]:
+    """Return the components with their strongest features and samples, if these have names."""
+    sides = (("features", H, data.column_names), ("samples", W.T, data.row_names))
+    named = [(what, weights, names) for what, weights, names in sides if names is not None]
+    return [
+        {"component": at, "share": words.percent(float(shares[at]))}
+        | {what: words.strongest(weights[at], names, _N_TOP) for what, weights, names in named}
+        for at in np.argsort(-shares, kind="stable")[:_N_LISTED].tolist()
+        if named
+    ]
+
+
+def _made_of(scale: Any) -> list[Any]:
+    unit = "" if scale is None else ", relative to the scale of each column"
+    told = (
+        "The share of a component is the norm of its part of W H. Strongest components first; features "
+        f"and samples are shaded by weight{unit}."
     )
+    return ["What the components are made of", told, block("table")]
+
+
+def _pictures(H: FloatArray, shares: FloatArray, shape: Sequence[int]) -> list[Any]:
+    pictures = [
+        (
+            drawings.shades(H[at].reshape(shape), H[at].max()),
+            f"{at} ({words.percent(float(shares[at]))})",
+            None,
+        )
+        for at in np.sort(np.argsort(-shares, kind="stable")[:_N_PICTURES]).tolist()
+    ]
+    told = (
+        "Every sample is approximately a sum of these parts with nonnegative weights. Below each: its "
+        "number, as in the files, and its share, the norm of its part of W H."
+    )
+    return ["The components", told, block("pictures", pictures=pictures)]
 
 
 def _answer(data: Mapping[str, Any], result: Mapping[str, Any], loss: str) -> str:
     k, explained, dominance = result["n_components"], result["explained"], result["dominance"]
     if explained is None or explained < 0:
         article = "an" if loss[0] in "AEIOU" else "a"
-        return f"{html.counted(k, 'component')} with {article} {loss} of {html.number(result['loss'])}."
+        return f"{words.counted(k, 'component')} with {article} {loss} of {words.number(result['loss'])}."
     entries = "the observed entries" if data.get("n_missing") else "the data"
     entries += ", columns scaled" if result["scale"] else ""
     whole = f"the {loss} of {entries} from their column means"
     if result["loss_name"] in _SQUARED:
         whole = f"the squared norm of {entries}"
-    told = f"{html.counted(k, 'component')} explain{'s' * (k == 1)} {html.percent(explained)} of {whole}"
+    told = f"{words.counted(k, 'component')} explain{'s' * (k == 1)} {words.percent(explained)} of {whole}"
     if dominance:
         names = dominance["columns"]
-        which = f"one column, {names[0]}, accounts" if len(names) == 1 else f"{html.listed(names)} account"
-        told += f"; {which} for {html.percent(dominance['share'])} of it"
+        which = f"one column, {names[0]}, accounts" if len(names) == 1 else f"{words.listed(names)} account"
+        told += f"; {which} for {words.percent(dominance['share'])} of it"
     return f"{told}."
-
-
-def restore(record: Record, folder: Path) -> None:
-    """Read the factors back."""
-    W, H = (read_table(folder / name).X for name in ("W.npy", "H.npy"))
-    expected = record.data["shape"]
-    if [W.shape[0], H.shape[1]] != expected or W.shape[1] != H.shape[0]:
-        raise FileFormatError(
-            f"{folder}: W.npy {W.shape} and H.npy {H.shape} do not belong to the data of {RESULT} "
-            f"({expected}). Run `nonneg {record.command}` again."
-        )
-    rows, columns = read_names(folder, (W.shape[0], H.shape[1]))
-    record.shown = {"W": W, "H": H, "rows": rows, "columns": columns}
 
 
 def _data(X: Any, scale: Any) -> DataMatrix:
@@ -167,10 +218,8 @@ def _scaled_residuals(X: Any, uncertainty: Any, W: FloatArray, H: FloatArray) ->
     }
 
 
-def residual_sentence(record: Record) -> str:
+def _residual_sentence(q: Mapping[str, float]) -> str:
     """Say how large the residuals are beside the uncertainties, as users of PMF expect it."""
-    if (q := record.result.get("residuals")) is None:
-        return ""
     far = "1 entry" if q["n_far"] == 1 else f"{q['n_far']} entries"
     return (
         f"Q(true) {q['q_true']:.1f}, Q(robust) {q['q_robust']:.1f}, Q/expected {q['q_ratio']:.3g}; {far} "
@@ -193,7 +242,7 @@ def outweighed(dominance: Mapping[str, Any]) -> str:
     """Say which columns hide the others, and what to do about it."""
     names, others = dominance["columns"], dominance["n_columns"] - len(dominance["columns"])
     return (
-        f"{html.listed(names)} outweigh{'s' * (len(names) == 1)} the other {others} columns, which may "
+        f"{words.listed(names)} outweigh{'s' * (len(names) == 1)} the other {others} columns, which may "
         "hardly count. --scale max balances them; --drop leaves some out."
     )
 
@@ -219,7 +268,7 @@ def group_rows(name: str, groups: Iterable[Iterable[Any]], what: str) -> list[di
     """Return a row per group of samples: its size, and the mean share of every component."""
     return [
         {name: group, "samples": count}
-        | {f"{what} {at}": html.Names([(html.percent(one), 100 * one)]) for at, one in enumerate(shares)}
+        | {f"{what} {at}": [(words.percent(one), 100 * one)] for at, one in enumerate(shares)}
         for group, count, shares in groups
     ]
 
@@ -233,103 +282,12 @@ def _classes(W: FloatArray, H: FloatArray, labels: Sequence[str], name: str | No
     return {"name": name, "classes": classes, "counts": counts, "shares": shares} | agreement
 
 
-def label_sentence(record: Record) -> str:
-    """Say how well the strongest components agree with the classes."""
-    if not (labels := record.result.get("labels")):
-        return ""
-    return (
+def _by_class(labels: Mapping[str, Any]) -> list[Any]:
+    groups = zip(labels["classes"], labels["counts"], labels["shares"], strict=True)
+    told = (
         f"The strongest component of a sample against its {labels['name']}: purity "
         f"{labels['purity']:.3f}, normalized mutual information {labels['nmi']:.3f}."
     )
-
-
-def label_rows(record: Record) -> list[dict[str, Any]]:
-    """Return the mean share of every component in every class."""
-    if not (labels := record.result.get("labels")):
-        return []
-    groups = zip(labels["classes"], labels["counts"], labels["shares"], strict=True)
-    return group_rows(str(labels["name"]), groups, "component")
-
-
-def _strengths(record: Record) -> FloatArray:
-    """Return the share of each component: the norm of its rank-one part over the sum of these norms."""
-    W, H = record.shown["W"].astype(np.float64), _relative(record).astype(np.float64)
-    norms = np.linalg.norm(W, axis=0) * np.linalg.norm(H, axis=1)
-    return norms / max(float(norms.sum()), np.finfo(float).tiny)
-
-
-def _relative(record: Record) -> FloatArray:
-    """Return H by its part of each column: features compare with each other that way, not by their units."""
-    scale = record.result.get("column_scale")
-    H: FloatArray = record.shown["H"]
-    return H if scale is None else H / np.asarray(scale)
-
-
-def table(record: Record) -> list[dict[str, Any]]:
-    """Return the components with their strongest features and samples, if these have names."""
-    W, H, shares = record.shown["W"], _relative(record), _strengths(record)
-    sides = (("features", H, record.shown["columns"]), ("samples", W.T, record.shown["rows"]))
-    named = [(what, weights, names) for what, weights, names in sides if names is not None]
-    return [
-        {"component": at, "share": html.percent(float(shares[at]))}
-        | {what: html.Names.strongest(weights[at], names, _N_TOP) for what, weights, names in named}
-        for at in np.argsort(-shares, kind="stable")[:_N_LISTED].tolist()
-        if named
-    ]
-
-
-def sections(record: Record) -> list[Any]:
-    """Return the sections of the page."""
-    labels, shape, parts = record.result.get("labels"), record.details["image_shape"], []
-    if shape is not None:
-        parts.append(_pictures(record, shape))
-    if rows := table(record):
-        unit = (
-            ", relative to the scale of each column" if record.result.get("column_scale") is not None else ""
-        )
-        told = (
-            "The share of a component is the norm of its part of W H. Strongest components first; features "
-            f"and samples are shaded by weight{unit}."
-        )
-        parts.append(html.section("What the components are made of", told, rows))
-    if labels:
-        told = f"{label_sentence(record)} The table shows the mean share of every component in each class."
-        parts.append(html.section(f"Components by {labels['name']}", told, label_rows(record)))
-    W, samples, features = record.shown["W"], record.shown["rows"], record.shown["columns"]
-    maps = [factor_map(W.T, "sample", samples, "W: how much of each component is in each sample")]
-    if shape is None:
-        # Without names the order may mean something: wavelengths, time.
-        words = "H: how much of each feature is in each component"
-        maps.append(factor_map(_relative(record), "feature", features, words, sort=features is not None))
-    legend = html.legend("0 to the maximum of each component")
-    return [*parts, html.section("The factors", legend, *maps)]
-
-
-def _pictures(record: Record, shape: Sequence[int]) -> Raw:
-    shares = _strengths(record)
-    images = [
-        (
-            data_address(picture_png(record.shown["H"][at].reshape(shape))),
-            f"component {at}",
-            [element("b", at), " ", html.percent(float(shares[at]))],
-        )
-        for at in np.sort(np.argsort(-shares, kind="stable")[:_N_PICTURES]).tolist()
-    ]
-    intro = (
-        "Every sample is approximately a sum of these parts with nonnegative weights. Below each: its "
-        "number, as in the files, and its share, the norm of its part of W H."
-    )
-    return html.section("The components", intro, html.pictures(images))
-
-
-def factor_map(
-    factor: FloatArray, what: str, names: Sequence[str] | None, caption: str, *, sort: bool = True
-) -> Raw:
-    """Draw a factor; what belongs to the same component stands together, unless there is room for names."""
-    ordered = sort and factor.shape[1] > _N_SORTED
-    if ordered:
-        shades = drawings.scaled_rows(factor)
-        order = np.lexsort((-shades.max(axis=0), shades.argmax(axis=0)))
-        factor, names = factor[:, order], None
-        caption += ", sorted by the strongest component"
-    return html.figure(drawings.heat_map(factor, what, names, ordered=ordered), f"{caption}.")
+    table = "The table shows the mean share of every component in each class."
+    rows = group_rows(str(labels["name"]), groups, "component")
+    return [f"Components by {labels['name']}", told, table, rows]

@@ -55,9 +55,8 @@ def write_report(model: Any, path: str | os.PathLike[str], X: Any = None, **deta
     >>> nonneg.write_report(model, "digits.html", X, image_shape=(8, 8)).name  # doctest: +SKIP
     'digits.html'
     """
-    described = next(
-        (_RECORDS[kind.__name__] for kind in type(model).__mro__ if kind.__name__ in _RECORDS), None
-    )
+    classes = [kind.__name__ for kind in type(model).__mro__]
+    described = next((_RECORDS[name] for name in classes if name in _RECORDS), None)
     if described is None:
         raise InvalidParameterError(
             f"There is no report of a {type(model).__name__}; expected one of {', '.join(_RECORDS)}."
@@ -73,9 +72,9 @@ def write_report(model: Any, path: str | os.PathLike[str], X: Any = None, **deta
         raise InvalidParameterError(
             "The report shows the data of the fit: pass X, write_report(model, path, X)."
         )
-    history, details = getattr(model, "history_", None), {"title": "the data"} | details
+    history = getattr(model, "history_", None)
     seconds = float(history.seconds[-1]) if history is not None and len(history) else 0.0
-    page, place = build_page(described(model, X, seconds, **details)), Path(path)
+    page, place = build_page(described(model, X, seconds, **{"title": "the data"} | details)), Path(path)
     try:
         place.write_text(clean(page), encoding="utf-8")
     except OSError as error:
@@ -97,52 +96,44 @@ def _table(
     return Table(X if hasattr(X, "nnz") else to_numpy(X), rows, columns, title, "npy")
 
 
-def _fit(model: Any, X: Any, seconds: float, *, title: str, image_shape: Any = None, **names: Any) -> Record:
-    data, W = _table(X, title, **names), to_numpy(model.transform(X))
-    title = f"Factorization of {title}"
-    return fits.describe(model, W, data, seconds, title=title, image_shape=image_shape)
+def _fit(model: Any, X: Any, seconds: float, *, image_shape: Any = None, **names: Any) -> Record:
+    return fits.describe(model, _table(X, **names), seconds, W=model.transform(X), image_shape=image_shape)
 
 
-def _anchors(model: Any, X: Any, seconds: float, *, title: str, row_names: Any = None) -> Record:
-    data, W = _table(X, title, row_names), to_numpy(model.transform(X))
-    return anchors.describe(model, W, data, seconds, title=f"Anchors of {title}")
+def _anchors(model: Any, X: Any, seconds: float, **names: Any) -> Record:
+    return anchors.describe(model, _table(X, **names), seconds, W=model.transform(X))
 
 
 def _consensus(
     model: Any, X: Any, seconds: float, *, title: str, column_names: Any = None, labels: Any = None
 ) -> Record:
-    W = to_float64(model.transform(X))
-    known = getattr(model, "feature_names_in_", None)
+    W, known = to_float64(model.transform(X)), getattr(model, "feature_names_in_", None)
     annotated = annotated_matrix(X, names=known, who="write_report")
     data = _table(X if annotated is None else annotated.entries, title, None, column_names)
     if labels is not None and len(labels) != len(W):
         raise InvalidParameterError(f"labels has {len(labels)} entries, but X has {len(W)} samples.")
     names = data.column_names or (range(data.X.shape[1]) if known is None else known)
-    scores = model.gene_spectra(data.X, W)
     return consensus.describe(
         model,
         data,
         None,
-        title=f"Consensus programs of {title}",
-        programs=consensus.scored_programs(model, scores, [str(name) for name in names]),
+        scores=model.gene_spectra(data.X, W),
+        names=[str(name) for name in names],
         groups=consensus.usage_by_group(W, labels, "group"),
     )
 
 
 def _signatures(model: Any, X: Any, seconds: float, *, title: str, reference: Any = None) -> Record:
     matches = None if reference is None else model.match(reference)
-    programs, data = consensus.signature_programs(model, matches), _table(X, title)
-    title = f"Mutational signatures of {title}"
-    return consensus.describe(model, data, None, title=title, programs=programs)
+    return consensus.describe(model, _table(X, title), None, matches=matches)
 
 
 def _topics(model: Any, X: Any, seconds: float, *, title: str, names: Sequence[str] | None = None) -> Record:
     texts = isinstance(X, Sequence) or (hasattr(X, "dtype") and X.dtype.kind in "OUT")
-    contents = list(X) if texts else X
-    proportions = to_numpy(model.transform(contents))
+    contents, count = (list(X), len(X)) if texts else (X, X.shape[0])
     # Numbers of counts tell nothing, and the page leaves them out.
-    called = [str(name) for name in names or (f"row {at}" for at in range(len(proportions)))]
-    return topics.describe(model, proportions, Documents(contents, called, None, title), seconds)
+    called = [str(name) for name in names or (f"row {at}" for at in range(count))]
+    return topics.describe(model, Documents(contents, called, None, title), seconds)
 
 
 def _communities(model: Any, X: Any, seconds: float, *, title: str) -> Record:

@@ -1,107 +1,281 @@
-"""Page of a run: headline, sections of its command, certificate and the numbers of the run."""
+"""Page of a run, and what the terminal says of it: both show nothing but what its record holds.
+
+A section of a record is a heading and blocks: a text, rows of a table, or a mapping that names its kind.
+"""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping
-from pathlib import Path
+import base64
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import resources
 from typing import Any
 
-from nonneg._html import element
+from nonneg._html import Raw, element
+from nonneg.applications.images import data_address, picture_png
 from nonneg.certificates.certificate import Statement
-from nonneg.exceptions import FileFormatError
 from nonneg.report import drawings
-from nonneg.report import elements as html
 from nonneg.report.record import Record
+from nonneg.report.words import number, seconds
 
-_COMMANDS = {
-    "fit": "fits",
-    "rank": "ranks",
-    "consensus": "consensus",
-    "signatures": "consensus",
-    "anchors": "anchors",
-    "topics": "topics",
-    "communities": "communities",
-    "separate": "sounds",
-    "unmix": "cubes",
-}
-"""For each command the module of this folder with its table and its sections."""
 _TITLES = {"eckart-young-bound": "Eckart-Young lower bound", "symnmf-error": "SymNMF error"}
 _CHECKED = "What could be verified about this result, and what to do where a check failed."
+_NUMERIC = re.compile(r"[-+\d.\N{EN DASH}].*")  # a text that stands to the right of its column
 
 
 def build_page(record: Record) -> str:
-    """Write the page of a run."""
-    statements = [Statement.from_dict(entry) for entry in record.certificate]
+    """Write the page of a run: one file that needs no other and runs no script."""
+    # The same values as in result.json: a page that is drawn from the file is the same.
+    content = record.as_dict()
+    statements = [Statement.from_dict(entry) for entry in content["certificate"]]
     # What should not be used as it is, is said first.
     problems = [each for each in statements if each.headline]
     alerts = [
         element("p", element("strong", each.headline), f" {each.sentence} {each.advice}", class_="alert")
         for each in problems
     ]
+    tiles = [_value(name, value, digits=4) for name, value in content["tiles"].items()]
     header = element(
         "header",
-        element("p", record.title, class_="eyebrow"),
-        element("h1", " ".join([record.answer, *(each.headline for each in problems)])),
+        element("p", content["title"], class_="eyebrow"),
+        element("h1", " ".join([content["answer"], *(each.headline for each in problems)])),
         alerts,
-        element("p", record.lead, class_="lead"),
-        html.tiles(_value(name, value, digits=4) for name, value in record.tiles.items()),
-        [element("p", hint, class_="note hint") for hint in record.hints],
+        element("p", content["lead"], class_="lead"),
+        element("dl", [element("div", _pair(*tile)) for tile in tiles], class_="tiles"),
+        [element("p", hint, class_="note hint") for hint in content["hints"]],
     )
-    curves = drawings.convergence(record.history)
+    sections = [*content["sections"]]
+    if curves := drawings.convergence(content["history"]):
+        sections.append(["Convergence", curves])
+    parts = [_section(heading, [_rendered(one, content) for one in blocks]) for heading, *blocks in sections]
+    if statements:
+        cards = element("div", [_statement(one) for one in statements], class_="cards")
+        parts.append(_section("Certificate", [element("p", _CHECKED), cards]))
     # Parameters have the names that users type.
-    typed = [(name, html.number(value)) for name, value in record.parameters.items() if _is_single(value)]
-    numbers = {"Data": _values(record.data), "Result": _values(record.result), "Parameters": typed}
-    groups = [
-        element("div", element("h3", heading), html.facts(entries), class_="card")
-        for heading, entries in numbers.items()
-    ]
-    versions = ", ".join(f"{name} {version}" for name, version in record.versions.items())
-    return html.document(
-        record.title,
-        header,
-        _module(record.command).sections(record),
-        html.section("Convergence", curves) if curves else None,
-        html.section("Certificate", _CHECKED, html.cards(map(_card, statements))) if statements else None,
-        html.section("The run", element("div", groups, class_="groups")),
-        element("footer", f"Written by nonneg. {versions}."),
+    typed = [(name, number(value)) for name, value in content["parameters"].items() if _is_single(value)]
+    numbers = {"Data": _values(content["data"]), "Result": _values(content["result"]), "Parameters": typed}
+    groups = [element("div", element("h3", name), _facts(of), class_="card") for name, of in numbers.items()]
+    parts.append(_section("The run", [element("div", groups, class_="groups")]))
+    versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
+    footer = element("footer", f"Written by nonneg. {versions}.")
+    style = resources.files("nonneg.report").joinpath("style.css").read_text(encoding="utf-8")
+    policy = "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'"
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", content["title"]),
+        element("style", Raw(style)),
     )
+    body = element("body", element("main", header, parts, footer))
+    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
 
 
-def main_table(record: Record) -> list[dict[str, Any]]:
-    """Return the table of a run, which the terminal shows too."""
-    return list(_module(record.command).table(record)) if record.command in _COMMANDS else []
+def failures(record: Record) -> list[str]:
+    """Say for the terminal what failed, and what to do about it: problems first."""
+    statements = [Statement.from_dict(entry) for entry in record.certificate]
+    said = [f"{one.headline} {one.sentence} {one.advice}" for one in statements if one.headline]
+    cautions = [_title(one.name) for one in statements if one.grade == "caution"]
+    return [*said, f"Cautions in the certificate: {', '.join(cautions)}."] if cautions else said
 
 
-def restored(record: Record, folder: Path) -> Record:
-    """Read back what the page of an earlier run draws, from the files beside its record."""
-    if record.command in ("separate", "unmix", "transform"):
-        raise FileFormatError(
-            f"{folder} contains results of `nonneg {record.command}`, whose report cannot be made from them "
-            "alone. Run it again with its data."
+def shown_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[list[Any], bool]]:
+    """Return the cells of every column that has any, and whether they are numbers and stand to the right."""
+    headings = dict.fromkeys(key for row in rows for key in row)
+    columns = {key: [row.get(key) for row in rows] for key in headings}
+    texts = {key: [str(cell) for cell in cells if cell is not None] for key, cells in columns.items()}
+    return {
+        key: (cells, all(map(_NUMERIC.fullmatch, texts[key]))) for key, cells in columns.items() if texts[key]
+    }
+
+
+def _section(heading: str, blocks: Iterable[Any]) -> Raw:
+    return element("section", element("h2", heading), *blocks)
+
+
+def _rendered(block: Any, content: Mapping[str, Any], *, bare: bool = False) -> Any:
+    """Return a block as HTML; a bare drawing has no card of its own."""
+    if not block:
+        return None
+    if isinstance(block, str):
+        return element("p", block)
+    if isinstance(block, list):
+        return _table(block)
+    block = dict(block)
+    kind = block.pop("block")
+    if kind == "table":
+        return _table(content["table"], **block)
+    if kind == "cards":
+        return element("div", [_card(entry, content) for entry in block["cards"]], class_="cards")
+    if kind == "row":
+        figures = [_figure(_rendered(one, content, bare=True)) for one in block["drawings"]]
+        # One drawing alone would fill the page.
+        style = "max-width: 560px" if len(figures) == 1 else None
+        return element("div", figures, class_="curves", style=style) if figures else None
+    if kind in _ELEMENTS:
+        return _ELEMENTS[kind](**block)
+    caption = block.pop("caption", "")
+    drawn = drawings.DRAWINGS[kind](**block)
+    # A wide one can be moved sideways on a small screen.
+    return drawn if bare else _figure(drawn, caption, kind="wide")
+
+
+def _figure(drawing: Any, caption: str = "", kind: str = "") -> Raw:
+    words = element("figcaption", caption) if caption else None
+    return element("figure", drawing, words, class_=f"card {kind}".strip(), tabindex=0 if kind else None)
+
+
+def _table(rows: Sequence[Mapping[str, Any]], colors: Sequence[str] = ()) -> Raw:
+    """Return a table with the keys as headings, and a dot before each row that has a color."""
+    columns = shown_columns(rows)
+    sides = {key: _side(*column) for key, column in columns.items()}
+    head = [element("th", key, class_="right" if sides[key] == "right" else None) for key in columns]
+    cells = {key: [_cell(cell) for cell in entries] for key, (entries, _) in columns.items()}
+    for at, color in enumerate(colors):
+        first = next(iter(cells.values()))
+        first[at] = [_swatch(color), first[at]]
+    body = [
+        element("tr", [element("td", entries[at], class_=sides[key]) for key, entries in cells.items()])
+        for at in range(len(rows))
+    ]
+    whole = element("table", element("thead", element("tr", head)), element("tbody", body))
+    return element("div", whole, class_="scroll", tabindex=0)
+
+
+def _side(cells: Sequence[Any], numeric: bool) -> str | None:
+    if any(isinstance(cell, list) and len(cell) > 1 for cell in cells):
+        return "names"
+    return "right" if numeric else None
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bytes):
+        address = f"data:audio/flac;base64,{base64.b64encode(value).decode('ascii')}"
+        return element("audio", controls="", preload="metadata", src=address)
+    if isinstance(value, list):
+        return _chips(value)
+    return number(value) if value is None or isinstance(value, int | float) else value
+
+
+def _chips(names: Iterable[tuple[Any, float]]) -> list[Raw]:
+    """Return names, each in the shade of its weight in percent."""
+    return [element("span", name, class_="chip", style=f"--weight: {round(part)}%") for name, part in names]
+
+
+def _swatch(color: str) -> Raw:
+    return element("span", class_="swatch", style=f"background: {color}")
+
+
+def _badge(text: str, grade: str) -> Raw:
+    return element("span", text, class_=f"badge {grade}")
+
+
+def _pair(name: str, value: str) -> list[Raw]:
+    return [element("dt", name), element("dd", value)]
+
+
+def _facts(entries: Iterable[tuple[str, str]]) -> Raw:
+    return element("dl", [_pair(name, value) for name, value in entries], class_="facts")
+
+
+def _article(headline: Any, *blocks: Any) -> Raw:
+    return element("article", element("div", headline, class_="headline"), *blocks, class_="card")
+
+
+def _card(entry: Mapping[str, Any], content: Mapping[str, Any]) -> Raw:
+    """Return a card: a title and badges, and blocks."""
+    blocks = [_rendered(one, content, bare=True) for one in entry["blocks"]]
+    return _article([element("h3", entry["title"]), [_badge(*one) for one in entry["badges"]]], blocks)
+
+
+def _statement(statement: Statement) -> Raw:
+    """Return the card of a statement of the certificate."""
+    value = details = None
+    if statement.number is not None:
+        threshold = statement.threshold
+        limit = "" if threshold is None else f", threshold {number(threshold)}"
+        value = element("p", f"Value {number(statement.number)}{limit}.", class_="note")
+    if statement.quantities:
+        shown = [(key.replace("_", " "), number(one)) for key, one in statement.quantities.items()]
+        details = element("details", element("summary", "Quantities"), _facts(shown))
+    advice = [" ", element("strong", statement.advice)] if statement.advice else None
+    headline = [_badge(statement.badge, statement.grade), element("h3", _title(statement.name))]
+    return _article(headline, element("p", statement.sentence, advice), value, details)
+
+
+def _pictures(pictures: Iterable[Sequence[Any]], kind: str = "") -> Raw:
+    """Return a grid of pictures in shades, each with its caption and perhaps a color."""
+    grid = []
+    for shades, caption, color in pictures:
+        picture, dot = element("img", src=_address(shades), alt=caption), color and _swatch(color)
+        grid.append(element("figure", picture, element("figcaption", dot, caption)))
+    return element("div", grid, class_=f"pictures {kind}".strip())
+
+
+def _photo(image: Any, marks: Iterable[Sequence[Any]], caption: str) -> Raw:
+    """Return a color picture with numbered rings at places in percent of its width and height."""
+    rows, columns = image.shape[:2]
+    numbers = [
+        element("span", at, class_="mark", style=f"left: {x:.2f}%; top: {y:.2f}%; border-color: {color}")
+        for at, (x, y, color) in enumerate(marks)
+    ]
+    picture = element("img", src=data_address(picture_png(image)), alt=caption)
+    whole = element("div", picture, numbers, class_="photo", style=f"max-width: {620 * columns // rows}px")
+    return _figure(whole, caption)
+
+
+def _strips(cells: Any, lines: Sequence[str], ends: Sequence[str], caption: str) -> Raw:
+    """Return a heat map: a strip for each line, so that its name stands beside it at every width."""
+    height = min(18, max(6, 720 // len(lines)))
+    strips = [
+        element(
+            "tr",
+            element("th", name if height > 12 else "", scope="row"),
+            element(
+                "td",
+                element(
+                    "img", src=_address(strip[None], "Blues"), alt=f"{name}", style=f"height: {height}px"
+                ),
+            ),
         )
-    if hasattr(module := _module(record.command), "restore"):
-        module.restore(record, folder)
-    return record
+        for name, strip in zip(lines, cells, strict=True)
+    ]
+    below = element("tr", element("td"), element("td", element("span", ends[0]), element("span", ends[1])))
+    return _figure(element("table", strips, below, class_="strips"), caption)
 
 
-def _module(command: str) -> Any:
-    if command not in _COMMANDS:
-        raise FileFormatError(f"There is no report of `nonneg {command}`.")
-    return importlib.import_module(f"nonneg.report.{_COMMANDS[command]}")
+def _address(shades: Any, colors: str = "gray_r") -> str:
+    return data_address(picture_png(drawings.levels(shades), 1.0, colors=colors))
+
+
+def _legend(words: str, before: str = "") -> Raw:
+    """Return the ramp of shades of a heat map, with what its ends mean."""
+    return element("p", before, element("span", class_="ramp"), words, class_="legend")
+
+
+_ELEMENTS: dict[str, Callable[..., Raw]] = {
+    "note": lambda text: element("p", text, class_="note"),
+    "names": lambda names: element("p", _chips(names)),
+    "legend": _legend,
+    "pictures": _pictures,
+    "strips": _strips,
+    "photo": _photo,
+}
 
 
 def _value(name: str, value: Any, digits: int = 6) -> tuple[str, str]:
     """Write a number of the record with its name."""
     words = name.removeprefix("n_").replace("_", " ")
     if name in ("time", "seconds"):
-        return "time", html.seconds(value)
+        return "time", seconds(value)
     if name == "shape":
-        return words, " \N{MULTIPLICATION SIGN} ".join(html.number(side) for side in value)
+        return words, " \N{MULTIPLICATION SIGN} ".join(number(side) for side in value)
     if name == "stop_reason":
         return words, str(value["sentence"]).replace("`", "")
     words = {"iter": "iterations", "mean npmi": "mean NPMI"}.get(words, words)
-    return words, html.number(value, digits=digits)
+    return words, number(value, digits=digits)
 
 
 def _is_single(value: Any) -> bool:
@@ -117,28 +291,5 @@ def _values(entries: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _title(statement: Statement) -> str:
-    return _TITLES.get(statement.name, statement.name.replace("-", " ").capitalize())
-
-
-def _card(statement: Statement) -> list[Any]:
-    """Return the card of a statement of the certificate."""
-    value = details = None
-    if statement.number is not None:
-        threshold = statement.threshold
-        limit = "" if threshold is None else f", threshold {html.number(threshold)}"
-        value = html.note(f"Value {html.number(statement.number)}{limit}.")
-    if statement.quantities:
-        shown = [(key.replace("_", " "), html.number(one)) for key, one in statement.quantities.items()]
-        details = element("details", element("summary", "Quantities"), html.facts(shown))
-    advice = [" ", element("strong", statement.advice)] if statement.advice else None
-    headline = [html.badge(statement.badge, statement.grade), element("h3", _title(statement))]
-    return [headline, element("p", statement.sentence, advice), value, details]
-
-
-def failures(record: Record) -> list[str]:
-    """Say for the terminal what failed, and what to do about it: problems first."""
-    statements = [Statement.from_dict(entry) for entry in record.certificate]
-    said = [f"{one.headline} {one.sentence} {one.advice}" for one in statements if one.headline]
-    cautions = [_title(one) for one in statements if one.grade == "caution"]
-    return [*said, f"Cautions in the certificate: {', '.join(cautions)}."] if cautions else said
+def _title(name: str) -> str:
+    return _TITLES.get(name, name.replace("-", " ").capitalize())

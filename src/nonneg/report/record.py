@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import enum
 import json
 import math
@@ -24,10 +25,8 @@ import numpy as np
 from nonneg._version import __version__
 from nonneg.exceptions import FileFormatError, NonnegError, NonnegWarning, OutputError
 
-FORMAT = 3
+FORMAT = 4
 RESULT, MODEL, REPORT = "result.json", "model.npz", "report.html"
-NAMES = "names.json"
-"""Names of the rows and columns, where a fit had them."""
 # Parameters that no page shows: functions, and arrays as long as the data.
 _HIDDEN = frozenset({"callback", "vectorizer", "vocabulary"})
 
@@ -36,7 +35,7 @@ Writer = Callable[[Path], Any]
 
 @dataclass
 class Record:
-    """What a run produced; `result.json` holds all but `files`, `shown` and `model`."""
+    """What a run produced; result.json holds all but the last three fields, and the page shows no more."""
 
     command: str
     title: str
@@ -50,10 +49,12 @@ class Record:
     certificate: list[dict[str, Any]] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)  # what this command has in addition
     hints: Sequence[str] = ()  # what a user may want to change
+    table: Sequence[Mapping[str, Any]] = ()  # the main result, for terminal and page
+    sections: Sequence[Sequence[Any]] = ()  # of the page: a heading and blocks each
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     versions: dict[str, str] = field(default_factory=lambda: _versions())
+    remarks: Sequence[Any] = field(default=(), repr=False)  # texts and tables that the terminal adds
     files: dict[str, Writer] = field(default_factory=dict, repr=False)
-    shown: dict[str, Any] = field(default_factory=dict, repr=False)  # arrays that the page draws
     model: Any = field(default=None, repr=False)  # the fitted estimator; None if there is nothing to save
 
     def as_dict(self) -> dict[str, Any]:
@@ -64,7 +65,7 @@ class Record:
 
 _STORED = (
     "command", "title", "answer", "lead", "tiles", "created", "data", "parameters", "result", "history",
-    "certificate", "hints", "versions",
+    "certificate", "hints", "versions", "table", "sections",
 )  # fmt: skip
 
 
@@ -74,6 +75,11 @@ def _versions() -> dict[str, str]:
 
 
 _version = cache(metadata.version)  # it looks through all that is installed
+
+
+def block(kind: str, /, **content: Any) -> dict[str, Any]:
+    """Return a block of a section that is more than a text or rows of a table."""
+    return {"block": kind, **content}
 
 
 def of_estimator(model: Any) -> dict[str, Any]:
@@ -133,7 +139,7 @@ def read_record(path: str | os.PathLike[str]) -> Record:
 
 def _read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
-        value = json.loads(Path(path).read_text(encoding="utf-8"))
+        value = json.loads(Path(path).read_text(encoding="utf-8"), object_hook=_decoded)
     except (OSError, ValueError) as error:
         raise FileFormatError(f"{path}: expected JSON, but {error}. The file may be truncated.") from error
     if not isinstance(value, dict):
@@ -141,24 +147,26 @@ def _read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
     return value
 
 
-def read_names(folder: Path, shape: tuple[int | None, int]) -> tuple[list[str] | None, list[str] | None]:
-    """Read the names of samples and features that a command wrote."""
-    content = _read_object(folder / NAMES) if (folder / NAMES).is_file() else {}
-    names = (content.get("rows"), content.get("columns"))
-    for side_names, side, what in zip(names, shape, ("samples", "features"), strict=True):
-        if side is None or side_names is None:
-            continue
-        if not isinstance(side_names, list) or len(side_names) != side:
-            raise FileFormatError(
-                f"{folder / NAMES}: expected a list of the names of {side} {what}. Run the command again."
-            )
-    return names
+def _decoded(value: dict[str, Any]) -> Any:
+    if value.keys() != {"shape", "bytes"}:
+        return value
+    shades = np.frombuffer(base64.b64decode(value["bytes"]), dtype=np.uint8)
+    return shades.reshape([int(side) for side in value["shape"]])
+
+
+def _encoded(value: Any) -> Any:
+    """Return a picture for JSON; sounds are files of their own."""
+    if isinstance(value, bytes):
+        return None
+    return {"shape": value.shape, "bytes": base64.b64encode(value.tobytes()).decode("ascii")}
 
 
 def plain(value: Any) -> Any:
-    """Turn a value into what strict JSON in UTF-8 can hold."""
+    """Turn a value into what `as_json` writes as it is."""
     if isinstance(value, enum.Enum):
         return plain(value.value)
+    if isinstance(value, bytes) or (isinstance(value, np.ndarray) and value.dtype == np.uint8):
+        return value  # sounds and pictures, which `as_json` encodes
     if isinstance(value, np.generic | np.ndarray):
         return plain(value.tolist())
     if value is None or isinstance(value, bool | int):
@@ -167,7 +175,7 @@ def plain(value: Any) -> Any:
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {clean(str(key)): plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, list | tuple | set | frozenset | range):
         return [plain(entry) for entry in value]
     return clean(str(value))
 
@@ -179,7 +187,7 @@ def clean(text: str) -> str:
 
 def as_json(value: Any, *, indent: int | None = None) -> str:
     """Write a value as strict JSON."""
-    return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False, default=_encoded)
 
 
 def write_run(

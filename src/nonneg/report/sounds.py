@@ -1,8 +1,7 @@
-"""Record and page of separated sounds: sources to listen to, spectrograms, components."""
+"""Record of separated sounds: sources to listen to, spectrograms, components."""
 
 from __future__ import annotations
 
-import base64
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,17 +10,23 @@ from typing import Any
 import numpy as np
 from scipy.signal import spectrogram
 
-from nonneg._html import Raw, element
 from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
 from nonneg.applications.audio import Sound
 from nonneg.applications.audio.methods import bin_frequencies
-from nonneg.report import drawings
-from nonneg.report import elements as html
-from nonneg.report.record import Record, of_estimator, run_facts
+from nonneg.exceptions import MissingDependencyError
+from nonneg.report import drawings, words
+from nonneg.report.record import Record, block, of_estimator, run_facts
 
 _PLAYER_BYTES = 6_000_000  # of the sounds in the report; of longer sounds the beginning is kept
 _DECIBELS = 60.0  # range of a spectrogram below the maximum
+_N_TIMES, _N_PITCHES = 500, 120  # cells of a spectrogram
+_COLUMNS = {
+    "name": "source",
+    "listen": "listen",
+    "energy_share": ("energy", words.percent),
+    "components": ("components", lambda numbers: ", ".join(map(str, numbers))),
+}
 
 
 @dataclass(frozen=True)
@@ -42,19 +47,18 @@ class Separated:
 
 def describe(separated: Separated, *, players: bool = True) -> Record:
     """Return the record of a separation."""
-    model, sounds, shares = separated.model, separated.sounds, separated.energy_shares()
-    fit, rate, names = model.model_, sounds[0].rate, model.source_names_
+    model, sounds, sound = separated.model, separated.sounds, separated.sounds[0]
+    fit, rate, names, files = model.model_, sound.rate, model.source_names_, [one.source for one in sounds]
     choice, restarts = getattr(fit, "choice_", None), getattr(fit.result_, "restarts", None)
-    files = [sound.source for sound in sounds]
+    lengths, n_frames = [one.samples.shape[-1] for one in sounds], len(model.activations_)
     data = {
         "files": files,
         "rate": rate,
-        "n_samples": [sound.samples.shape[-1] for sound in sounds],
-        "n_channels": [sound.n_channels for sound in sounds],
-        "seconds": sum(sound.samples.shape[-1] for sound in sounds) / rate,
-        "training": {name: list(files) for name, files in separated.training.items()},
+        "n_samples": lengths,
+        "n_channels": [one.n_channels for one in sounds],
+        "seconds": sum(lengths) / rate,
+        "training": {name: list(solos) for name, solos in separated.training.items()},
     }
-    n_frames = len(model.activations_)
     result = {
         "method": model.method,
         "n_sources": len(names),
@@ -67,130 +71,108 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
         "restarts": None if restarts is None else restarts.objective,
         **run_facts(fit, fit.result_, separated.seconds),
     }
-    sources = [
-        {
-            "name": name,
-            "energy_share": float(shares[at]),
-            "components": 1 + np.flatnonzero(model.groups_ == at),  # numbered from 1, as for --group
-        }
-        for at, name in enumerate(names)
-    ]
+    sources = words.entries_of(
+        name=names,
+        energy_share=separated.energy_shares().tolist(),
+        # Numbered from 1, as for --group.
+        components=[(1 + np.flatnonzero(model.groups_ == at)).tolist() for at in range(len(names))],
+    )
     solos = ", ".join(f"{name} ({', '.join(own)})" for name, own in separated.training.items())
     trained = f", with templates learned from training recordings: {solos}" if solos else ""
-    title = sounds[0].source if len(sounds) == 1 else f"{len(sounds)} recordings"
-    energies = [f"{name} with {html.percent(share)}" for name, share in zip(names, shares, strict=True)]
+    title = files[0] if len(sounds) == 1 else f"{len(sounds)} recordings"
+    energies = [f"{one['name']} with {words.percent(one['energy_share'])}" for one in sources]
+    signals = np.concatenate([sound.samples[None], separated.sources[0]])
+    heard, notes = _listened(signals, rate) if players else ([None] * len(signals), [])
+    rows = [
+        entry | {"listen": player}
+        for entry, player in zip([{"name": "recording"}, *sources], heard, strict=True)
+    ]
+    pictures, axes = _spectrograms(signals, rate, ["recording", *names])
+    if len(sounds) > 1:
+        notes = [f"This is the first of {len(sounds)} recordings.", *notes]
     return Record(
         "separate",
         f"Sources of {title}",
-        f"{html.counted(len(names), 'source')} of {title}: {html.listed(energies)} of the energy.",
-        f"{html.seconds(data['seconds'])} of sound at {html.number(rate)} Hz from {', '.join(files)}, "
-        f"separated by {model.method}{trained}. The fit took {html.ending(result)}.",
+        f"{words.counted(len(names), 'source')} of {title}: {words.listed(energies)} of the energy.",
+        f"{words.seconds(data['seconds'])} of sound at {words.number(rate)} Hz from {', '.join(files)}, "
+        f"separated by {model.method}{trained}. The fit took {words.ending(result)}.",
         {name: result[name] for name in ("n_sources", "n_components", "divergence", "seconds")},
         data,
         result,
         details={"sources": sources},
-        shown={"separated": separated, "players": players},
+        table=words.rows_of(sources, _COLUMNS),
+        sections=[
+            [
+                "The sources",
+                "The sources sum to the recording, sample by sample. Percentages are shares of the energy.",
+                words.rows_of(rows, _COLUMNS),
+                *notes,
+            ],
+            [
+                "Before and after",
+                f"Spectrograms of the recording and of its sources, in the same shades. {axes}",
+                block("legend", words="0 dB, the loudest of all", before=f"-{_DECIBELS:.0f} dB"),
+                block("pictures", pictures=pictures, kind="huge"),
+            ],
+            ["The components", *_components(model, sound)],
+        ],
         **of_estimator(model),
     )
 
 
-def table(record: Record) -> list[dict[str, Any]]:
-    """Return the sources, one per row."""
-    columns = {
-        "name": "source",
-        "energy_share": ("energy", html.percent),
-        "components": ("components", lambda numbers: ", ".join(map(str, numbers))),
-    }
-    return html.rows_of(record.details["sources"], columns)
-
-
-def sections(record: Record) -> list[Any]:
-    """Return the sections of the page."""
-    separated = record.shown["separated"]
-    model, sound, sources = separated.model, separated.sounds[0], separated.sources[0]
-    rows, notes = table(record), []
-    if len(separated.sounds) > 1:
-        notes.append(f"This is the first of {len(separated.sounds)} recordings.")
-    if record.shown["players"]:
-        players, note = _players(sound.samples, sources, sound.rate)
-        rows = [
-            {"source": row["source"], "listen": player} | row
-            for row, player in zip([{"source": "recording"}, *rows], players, strict=True)
-        ]
-        notes.append(note)
-    components = model.model_.components_
+def _components(model: Any, sound: Sound) -> list[Any]:
+    """Return the blocks of templates and activations."""
     order = np.argsort(bin_frequencies(model.framing_, model.model_, sound.rate), kind="stable")
     lines = [f"{at + 1} ({model.source_names_[group]})" for at, group in enumerate(model.groups_)]
     n_frames = model.framing_.n_frames(sound.samples.shape[-1])
     return [
-        html.section(
-            "The sources",
-            "The sources sum to the recording, sample by sample. Percentages are shares of the energy.",
-            rows,
-            *notes,
+        block("legend", words="0 to the maximum of each component"),
+        drawings.factor_map(
+            model.model_.components_[:, order], "frequencies, low to high", None,
+            "Templates: what a component gives to each frequency. Components are numbered as in --group",
+            sort=False, lines=lines,
         ),
-        html.section(
-            "Before and after",
-            "Spectrograms of the recording and of its sources, in the same shades.",
-            html.legend("0 dB, the loudest of all", f"-{_DECIBELS:.0f} dB"),
-            html.side_by_side(_spectrograms(sound, sources, model.source_names_)),
+        drawings.factor_map(
+            model.activations_[:n_frames].T, "frame", None,
+            "Activations: how strong each component is over time", sort=False, lines=lines,
         ),
-        html.section(
-            "The components",
-            html.legend("0 to the maximum of each component"),
-            html.figure(
-                drawings.heat_map(
-                    components[:, order], "frequencies, low to high", lines=lines, ordered=True
-                ),
-                "Templates: what a component gives to each frequency. Components are numbered as in --group.",
-            ),
-            html.figure(
-                drawings.heat_map(model.activations_[:n_frames].T, "frame", lines=lines),
-                "Activations: how strong each component is over time.",
-            ),
-        ),
-    ]
+    ]  # fmt: skip
 
 
-def _players(mixture: FloatArray, sources: FloatArray, rate: int) -> tuple[list[Raw], str]:
-    soundfile = import_optional("soundfile", extra="audio", purpose="Sounds in the report")
-    signals = np.concatenate([mixture[None], sources])
+def _listened(signals: FloatArray, rate: int) -> tuple[list[Any], list[str]]:
+    """Return sounds as FLAC, and a note where they are not whole."""
+    try:
+        soundfile = import_optional("soundfile", extra="audio", purpose="Sounds in the report")
+    except MissingDependencyError:
+        return [None] * len(signals), []
     # Browsers play two channels.
     signals = signals if signals.ndim == 2 or signals.shape[1] == 2 else signals.mean(axis=1)
-    most, note = _PLAYER_BYTES // (2 * signals[..., 0].size), ""
-    if signals.shape[-1] > most:
-        note = f"The players have the first {most / rate:.0f} s; the files are complete."
+    most = _PLAYER_BYTES // (2 * signals[..., 0].size)
     players = []
     for signal in signals[..., :most] / max(1.0, float(np.abs(signals).max())):
         stream = io.BytesIO()
         soundfile.write(stream, signal.T, rate, format="FLAC", subtype="PCM_16")
-        address = f"data:audio/flac;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
-        players.append(element("audio", controls="", preload="metadata", src=address))
-    return players, note
+        players.append(stream.getvalue())
+    whole = signals.shape[-1] <= most
+    return players, [] if whole else [
+        f"The players have the first {most / rate:.0f} s; the files are complete."
+    ]
 
 
-def _spectrograms(sound: Sound, sources: FloatArray, names: Sequence[str]) -> list[Raw]:
-    """Draw power in decibels, frequencies on a logarithmic axis, in the same shades for all."""
-    n = sound.samples.shape[-1]
-    length = min(1 << int(np.ceil(np.log2(max(sound.rate / 12, 16)))), n)
-    overlap = max(length - max(length // 8, n // 2000, 1), 0)  # no more frames than pixels
-    signals = np.concatenate([sound.samples[None], sources])
-    hertz, times, power = spectrogram(signals, sound.rate, "hann", length, overlap, detrend=False)
+def _spectrograms(signals: FloatArray, rate: int, names: Sequence[str]) -> tuple[list[Any], str]:
+    """Return pictures of power in decibels, in the same shades for all, and what their axes are."""
+    n = signals.shape[-1]
+    length = min(1 << int(np.ceil(np.log2(max(rate / 12, 16)))), n)
+    overlap = max(length - max(length // 8, n // _N_TIMES, 1), 0)  # no more frames than cells
+    hertz, _, power = spectrogram(signals, rate, "hann", length, overlap, detrend=False)
     # The mean of the channels.
-    power = power.reshape(len(signals), -1, *power.shape[-2:]).mean(axis=1)[:, 1:]
+    power = power.reshape(len(signals), -1, *power.shape[-2:]).mean(axis=1)
+    pitches = np.geomspace(max(min(40.0, hertz[-1] / 50), hertz[1]), hertz[-1], _N_PITCHES)
+    power = power[:, np.abs(hertz[:, None] - pitches[::-1]).argmin(axis=0)]
     # Where sources cancel each other, they are louder than the recording.
     power = np.maximum(power / max(float(power.max()), 1e-300), 10 ** (-_DECIBELS / 10))
-    drawn = []
-    for name, cells in zip(["recording", *names], power, strict=True):
-        figure, axes = drawings.panel(5.2, 2.9)
-        shade = 1 + 10 / _DECIBELS * np.log10(cells)
-        axes.pcolormesh(
-            times, hertz[1:], shade, cmap="Blues", vmin=0.0, vmax=1.0, shading="nearest", rasterized=True
-        )
-        axes.set_yscale("log")
-        axes.set_ylim(min(40.0, hertz[-1] / 50), hertz[-1])
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.set_title(name, color=drawings.INK, fontsize=11, parse_math=False)
-        drawings.label(axes, "seconds", "Hz", grid=False)
-        drawn.append(drawings.drawing(figure, f"Spectrogram: {name}"))
-    return drawn
+    pictures = [drawings.shades(1 + 10 / _DECIBELS * np.log10(cells), 1.0) for cells in power]
+    return [(picture, name, None) for picture, name in zip(pictures, names, strict=True)], (
+        f"Time runs to the right, {n / rate:.3g} s; frequencies upward, from {pitches[0]:.0f} to "
+        f"{pitches[-1]:.0f} Hz on a logarithmic scale."
+    )

@@ -1,68 +1,70 @@
-"""Record and page of topics: words and documents, how many, over time, the tree."""
+"""Record of topics: words and documents, how many, over time, the tree."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.cluster.hierarchy import dendrogram
 
-from nonneg._html import Raw, element
+from nonneg._arrays import to_numpy
 from nonneg._typing import FloatArray
 from nonneg.applications.topics.over_time import topics_over_time
-from nonneg.report import drawings
-from nonneg.report import elements as html
-from nonneg.report.record import Record, of_estimator, picked
+from nonneg.report import drawings, words
+from nonneg.report.record import Record, block, of_estimator, picked
 
 _N_WORDS, _N_CHIPS, _N_EXAMPLES, _N_LETTERS = 20, 15, 3, 400
-_LONGEST = 44  # letters of a name in the tree
 _COLUMNS = {
     "topic": "topic",
     "name": "name",
-    "proportion": ("proportion", html.percent),
+    "proportion": ("proportion", words.percent),
     "n_documents": "documents",
     "npmi": ("NPMI", "{:.2g}".format),
     "anchor": "anchor",
-    "words": ("words", lambda words: " ".join(str(word) for word, _ in words[:8])),
+    "words": ("words", lambda top: " ".join(str(word) for word, _ in top[:8])),
 }
+_TREE = (
+    "Topics with similar words are joined first. A vertical line through the tree cuts it into groups; "
+    "nonneg edit-topics --cut merges the topics of each."
+)
 
 
 def describe(
     model: Any,
-    proportions: FloatArray,
     documents: Any,
     seconds: float,
     *,
+    proportions: Any = None,
     inputs: Mapping[str, Any] | None = None,
 ) -> Record:
     """Return the record of topics; `inputs` says where the documents are, for `nonneg edit-topics`."""
-    weights = np.sort(model.topics_, axis=1)[:, ::-1]
-    examples = model.representative_documents(documents.contents, _N_EXAMPLES, proportions=proportions)
-    topics = [
-        {
-            "topic": at,
-            "name": model.topic_names_[at],
-            "label": label,
-            "proportion": model.topic_proportions_[at],
-            "n_documents": int(model.documents_per_topic_[at]),
-            "few_documents": bool(model.few_documents_[at]),
-            "npmi": model.npmi_[at],
-            "coherence": model.coherence_[at],
-            "anchor": None if model.anchor_words_ is None else model.anchor_words_[at],
-            "words": list(zip(words, weights[at].tolist(), strict=False)),
-            "examples": [_example(documents, int(row), proportions[row, at]) for row in examples[at]],
-        }
-        for at, (words, label) in enumerate(zip(model.top_words(_N_WORDS), model.topic_labels(), strict=True))
-    ]
-    n_documents, k = len(proportions), len(topics)
+    shares = to_numpy(model.transform(documents.contents) if proportions is None else proportions)
+    weights, k = np.sort(model.topics_, axis=1)[:, ::-1].tolist(), model.n_topics_
+    examples = model.representative_documents(documents.contents, _N_EXAMPLES, proportions=shares)
+    tops = zip(model.top_words(_N_WORDS), weights, strict=True)
+    topics = words.entries_of(
+        topic=range(k),
+        name=model.topic_names_,
+        label=model.topic_labels(),
+        proportion=model.topic_proportions_.tolist(),
+        n_documents=model.documents_per_topic_.tolist(),
+        few_documents=model.few_documents_.tolist(),
+        npmi=model.npmi_.tolist(),
+        coherence=model.coherence_.tolist(),
+        anchor=[None] * k if model.anchor_words_ is None else model.anchor_words_,
+        words=[list(zip(top, own, strict=False)) for top, own in tops],
+        examples=[
+            [_example(documents, int(row), shares[row, at]) for row in rows]
+            for at, rows in enumerate(examples)
+        ],
+    )
     data = {
         "source": documents.source,
         "kind": "texts" if documents.are_texts else "counts",
-        "n_documents": n_documents,
+        "n_documents": len(shares),
         "n_words": model.n_features_in_,
         "n_used": len(model.word_indices_),
-        "n_empty": int((~(proportions.sum(axis=1) > 0)).sum()),
+        "n_empty": int((~(shares.sum(axis=1) > 0)).sum()),
     }
     result = {
         **picked(model, "method", "n_topics_", "n_iter_"),
@@ -70,26 +72,41 @@ def describe(
         "coherence": float(model.coherence_.mean()),
         "seconds": seconds,
     }
-    empty = html.noted((data["n_empty"], "document", "without topic words"))
+    course = None if documents.times is None else _over_time(model, shares, documents)
+    merges, selection = model.hierarchy().merges, model.selection_
+    anchored = "; the anchor word occurs in its topic only" * any(entry["anchor"] for entry in topics)
+    told = f"Words are shaded by weight{anchored}. Below them are documents that are mostly about the topic."
+    sections = [["The topics", told, block("cards", cards=[_card(entry) for entry in topics])]]
+    if selection:
+        sections.append(["How many topics", selection["reason"], _curves(selection)])
+    if course:
+        sections.append(["Topics over time", *_course(course)])
+    if len(merges) > 1:
+        leaves = [f"{entry['label']}  {entry['topic']}" for entry in topics]
+        sections.append(["Tree over the topics", _TREE, block("tree", merges=merges, names=leaves)])
+    n_documents, empty = words.counted(len(shares), "document"), (data["n_empty"], "document")
     largest = max(topics, key=lambda entry: entry["proportion"])
     return Record(
         "topics",
         f"Topics of {documents.source}",
-        f"{html.counted(k, 'topic')} in {html.counted(n_documents, 'document')}; the largest "
-        f"({largest['label']}) makes up {html.percent(largest['proportion'])}.",
-        f"{html.counted(n_documents, 'document')} ({data['kind']}) from {documents.source}, "
-        f"{html.number(data['n_used'])} of {html.number(data['n_words'])} words used.{empty} Topics by "
-        f"{model.method}, in {html.seconds(seconds)}.",
+        f"{words.counted(k, 'topic')} in {n_documents}; the largest ({largest['label']}) makes up "
+        f"{words.percent(largest['proportion'])}.",
+        f"{n_documents} ({data['kind']}) from {documents.source}, {words.number(data['n_used'])} of "
+        f"{words.number(data['n_words'])} words used.{words.noted((*empty, 'without topic words'))} Topics "
+        f"by {model.method}, in {words.seconds(seconds)}.",
         {name: (data | result)[name] for name in ("n_topics", "n_documents", "mean_npmi", "seconds")},
         data,
         result,
         details={
             "topics": topics,
             **picked(model, "selection_", "edits_"),
-            "hierarchy": model.hierarchy().merges,
-            "over_time": None if documents.times is None else _over_time(model, proportions, documents),
+            "hierarchy": merges,
+            "over_time": course,
             "inputs": inputs,
         },
+        remarks=[selection["reason"]] if selection else [],
+        table=words.rows_of(topics, _COLUMNS),
+        sections=sections,
         **of_estimator(model),
     )
 
@@ -114,98 +131,59 @@ def missing_dates(over_time: Mapping[str, Any]) -> str | None:
         return None
     count, wrong = over_time["n_missing"], over_time["unreadable"]
     which = f"; not a date: {wrong[0][1][:40]!r} ({wrong[0][0]})" if wrong else ""
-    return f"{html.counted(count, 'document')} without a date left out of the topics over time{which}"
+    return f"{words.counted(count, 'document')} without a date left out of the topics over time{which}"
 
 
-def table(record: Record) -> list[dict[str, Any]]:
-    """Return the topics, one per row."""
-    return html.rows_of(record.as_dict()["topics"], _COLUMNS)
+def _curves(selection: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw every measure that has a value for each candidate, with its standard error."""
+    candidates = selection["candidates"]
+    measures = {
+        name.replace("_", " ").replace("npmi", "NPMI"): values
+        for name, values in selection.items()
+        if not np.isscalar(values) and len(values) == len(candidates) and name != "candidates"
+    }
+    errors = {
+        name.removesuffix(" error"): measures.pop(name) for name in [*measures] if name.endswith(" error")
+    }
+    return drawings.curves(candidates, measures, "topics", selection["n_topics"], errors)
 
 
-def sections(record: Record) -> list[Any]:
-    """Return the sections of the page."""
-    details = record.as_dict()
-    topics, selection, course = details["topics"], details["selection"], details["over_time"]
-    anchored = "; the anchor word occurs in its topic only" * any(entry["anchor"] for entry in topics)
-    told = f"Words are shaded by weight{anchored}. Below them are documents that are mostly about the topic."
-    parts = [html.section("The topics", told, html.cards(map(_topic, topics)))]
-    if selection:
-        # Every measure that has a value for each candidate, and its standard error.
-        candidates = selection["candidates"]
-        measures = {
-            name.replace("_", " ").replace("npmi", "NPMI"): values
-            for name, values in selection.items()
-            if isinstance(values, list) and len(values) == len(candidates) and name != "candidates"
-        }
-        errors = {
-            name.removesuffix(" error"): measures.pop(name) for name in [*measures] if name.endswith(" error")
-        }
-        curves = drawings.curves(candidates, measures, "topics", selection["n_topics"], errors)
-        parts.append(html.section("How many topics", selection["reason"], curves))
-    if course:
-        parts.append(_course(course))
-    if len(details["hierarchy"]) > 1:
-        parts.append(_tree(details["hierarchy"], [f"{one['label']}  {one['topic']}" for one in topics]))
-    return parts
-
-
-def _topic(entry: Mapping[str, Any]) -> list[Any]:
+def _card(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the card of a topic."""
-    words, weights = zip(*entry["words"][:_N_CHIPS], strict=True) if entry["words"] else ((), ())
-    headline = [
-        element("h3", f"Topic {entry['topic']}{': ' if entry['name'] else ''}{entry['name'] or ''}"),
-        html.badge(html.percent(entry["proportion"]), "open"),
-        html.badge("rests on few documents", "caution") if entry["few_documents"] else None,
-        html.badge(f"anchor: {entry['anchor']}", "good") if entry["anchor"] is not None else None,
-    ]
-    main = f"The main topic of {html.counted(entry['n_documents'], 'document')}." * bool(entry["n_documents"])
-    if entry["npmi"] is not None:
-        main += f" NPMI of its words: {html.number(entry['npmi'], digits=2)}."
+    top = entry["words"][:_N_CHIPS]
+    badges = [(words.percent(entry["proportion"]), "open")]
+    badges += [("rests on few documents", "caution")] * entry["few_documents"]
+    badges += [(f"anchor: {entry['anchor']}", "good")] * (entry["anchor"] is not None)
+    main = f"The main topic of {words.counted(entry['n_documents'], 'document')}." * bool(
+        entry["n_documents"]
+    )
+    if not np.isnan(entry["npmi"]):
+        main += f" NPMI of its words: {words.number(entry['npmi'], digits=2)}."
     examples = [
-        element(
-            "p", element("b", one["name"]), f" {html.percent(one['proportion'])}",
-            [element("br"), one["text"]],
-        )
+        f"{one['name']} ({words.percent(one['proportion'])}){': ' if one['text'] else ''}{one['text'] or ''}"
         for one in entry["examples"]
         if one["text"] or not one["name"].startswith("row ")  # a bare number of a row tells nothing
-    ]  # fmt: skip
-    return [headline, element("p", html.Names.strongest(weights, words, _N_CHIPS)), html.note(main), examples]
-
-
-def _course(course: Mapping[str, Any]) -> Raw:
-    """Return the section of the topics over time."""
-    periods, means = course["periods"], np.array(course["proportions"], dtype=float).T
-    said = [
-        f"{html.counted(sum(course['counts']), 'document')} by {course['unit']}, from {periods[0]} to "
-        f"{periods[-1]}.{html.noted((course['n_empty'], 'document', 'without a topic left out'))}"
     ]
-    said += [f"{missing}."] if (missing := missing_dates(course)) else []
-    return html.section(
-        "Topics over time",
-        " ".join(said),
-        html.legend("0 to the largest share of each topic"),
-        html.figure(
-            drawings.heat_map(np.nan_to_num(means), "period", periods, line="topic"),
-            "The mean share of each topic in the documents of a period. over_time.csv has the numbers.",
+    chips = words.strongest([weight for _, weight in top], [word for word, _ in top], _N_CHIPS)
+    return {
+        "title": f"Topic {entry['topic']}{': ' if entry['name'] else ''}{entry['name'] or ''}",
+        "badges": badges,
+        "blocks": [block("names", names=chips), block("note", text=main), *examples],
+    }
+
+
+def _course(course: Mapping[str, Any]) -> list[Any]:
+    """Return the blocks of the topics over time."""
+    periods, missing = course["periods"], missing_dates(course)
+    means = np.nan_to_num(np.array(course["proportions"], dtype=float).T)
+    left_out = words.noted((course["n_empty"], "document", "without a topic left out"))
+    return [
+        f"{words.counted(int(np.sum(course['counts'])), 'document')} by {course['unit']}, from {periods[0]} "
+        f"to {periods[-1]}.{left_out}{f' {missing}.' if missing else ''}",
+        block("legend", words="0 to the largest share of each topic"),
+        drawings.factor_map(
+            means, "period", periods,
+            "The mean share of each topic in the documents of a period. over_time.csv has the numbers",
+            sort=False,
         ),
-    )
-
-
-def _tree(merges: Any, labels: Sequence[str]) -> Raw:
-    """Draw a tree over topics: leaves on the left, joined at their distance."""
-    figure, axes = drawings.panel(10.4, 0.27 * len(labels) + 0.8)
-    named = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in labels]
-    dendrogram(
-        np.asarray(merges, dtype=float), orientation="right", labels=named, ax=axes, leaf_font_size=10,
-        link_color_func=lambda _: drawings.ACCENT,
-    )  # fmt: skip
-    for text in axes.get_yticklabels():
-        text.set_parse_math(False)
-    axes.spines["right"].set_visible(False)
-    drawings.label(axes, "distance", grid=False)
-    return html.section(
-        "Tree over the topics",
-        "Topics with similar words are joined first. A vertical line through the tree cuts it into groups; "
-        "nonneg edit-topics --cut merges the topics of each.",
-        html.figure(drawings.drawing(figure, "Tree over the topics")),
-    )
+    ]  # fmt: skip
