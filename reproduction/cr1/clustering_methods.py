@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg import NMF
 from nonneg._typing import IntArray
 from nonneg.metrics import normalized_mutual_information, purity
 from reproduction.cr1.algorithm_runs import ALGORITHMS, has_converged, run_from
@@ -18,8 +19,9 @@ from reproduction.scores import dice_coefficient, pair_dice
 
 CLUSTERINGS = ("k-means", "spkm")
 GROUPS = ("clusterings", *ALGORITHMS)
-METHODS = (*CLUSTERINGS, *(f"{init}+{algorithm}" for algorithm in ALGORITHMS for init in INITS))
-"""The rows of the tables, in the paper's order."""
+DEFAULT = "default of NMF"
+METHODS = (*CLUSTERINGS, *(f"{init}+{algorithm}" for algorithm in ALGORITHMS for init in INITS), DEFAULT)
+"""The rows of the tables, in the paper's order, and the default of the library beside them."""
 ITERATIONS = {"mult": 2000, "nnlsb": 100, "hals": 1000}
 """Maximum numbers of iterations, as in the paper's programs."""
 CLUSTERING_ITERATIONS = 1000
@@ -28,12 +30,13 @@ MEASURES = ("nmi", "dice", "purity")
 
 def clustering_trials(set_runs: Mapping[str, int], **more: Any) -> list[dict[str, Any]]:
     """Return one setting per run, data set and group of methods."""
-    return [
+    runs = [
         {"set": name, "run": run, "group": group} | more
         for name, n_runs in set_runs.items()
         for run in range(n_runs)
         for group in GROUPS
     ]
+    return runs + [{"set": name, "run": 0, "group": DEFAULT} | more for name in set_runs]  # nothing is drawn
 
 
 def run_clusterings(setting: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -47,6 +50,12 @@ def run_clusterings(setting: Mapping[str, Any]) -> list[dict[str, Any]]:
             "spkm": spherical_labels(samples, real.k, seeded("spkm alone", run)),
         }
         return [{"method": method} | scores(real.y, labels) for method, labels in found.items()]
+    if setting["group"] == DEFAULT:
+        model = NMF(real.k, max_iter=ITERATIONS["hals"], random_state=0)
+        W = np.asarray(model.fit_transform(real.X))
+        labels = np.argmax(W * np.linalg.norm(model.components_, axis=1), axis=1)
+        error = model.reconstruction_err_ / float(np.sqrt(samples.rows.squared_norm()))
+        return [{"method": DEFAULT, "n_iter": model.n_iter_, "error": error} | scores(real.y, labels)]
     algorithm, records = setting["group"], []
     for kind in INITS:
         if kind in DETERMINISTIC and run > 0:

@@ -12,6 +12,7 @@ from nonneg._typing import FloatArray
 from nonneg.cones.geometry.bounds import expected_error
 from nonneg.cones.rank_one import cone_rank_one
 from nonneg.data import as_data_matrix
+from nonneg.solvers.factorize import factorize
 from reproduction.artifacts import Artifact, Curves, Figure, Measured, Series, Table, Verdict
 from reproduction.cr1.cone_draws import FULL, QUICK, SIZES, draw_cones, n_mixed_clusters
 from reproduction.cr1.plain_algorithms import relative_error, run_plain, uniform_init
@@ -21,7 +22,7 @@ from reproduction.registry import TITLES
 
 NAME = "cr1/figure-2"
 ALPHAS = (0.2, 0.3)
-N_DRAWS, N_FIRST_POINTS, N_RIGHT_DRAWS = 50, 20, 10
+N_DRAWS, N_FIRST_POINTS, N_RIGHT_DRAWS, N_DEFAULT_DRAWS = 50, 20, 10, 3
 ITERATIONS = {"mult": 100, "nnlsb": 20, "hals": 100}
 # Initializations of the other algorithms per draw: as many as in the paper up to this N; one beyond it, where
 # a run takes up to 20 s.
@@ -44,6 +45,12 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         for alpha in ALPHAS
         for n in (sizes[:2] if quick else sizes)
     ]
+    found += [
+        {"draw": draw, "alpha": alpha, "panel": "default", "n": n} | size
+        for n in (sizes[:2] if quick else sizes)
+        for draw in range(1 if quick else N_DEFAULT_DRAWS)
+        for alpha in ALPHAS
+    ]
     if quick:
         return [
             *found,
@@ -60,7 +67,8 @@ def trials(quick: bool) -> list[dict[str, Any]]:
 
 def run(setting: Setting) -> list[dict[str, Any]]:
     """Run one trial."""
-    return {"left": _left, "right": _right, "more": _more}[setting["panel"]](setting)
+    panels = {"left": _left, "right": _right, "more": _more, "default": _default}
+    return panels[setting["panel"]](setting)
 
 
 def _left(setting: Setting) -> list[dict[str, Any]]:
@@ -103,6 +111,13 @@ def _more(setting: Setting) -> list[dict[str, Any]]:
         W, Ht = uniform_init(data.shape, k, np.random.default_rng(seed))
         records += [{"init": init} | record for record in _others(data, W, Ht)]
     return records
+
+
+def _default(setting: Setting) -> list[dict[str, Any]]:
+    X = draw_cones(setting)[0][: setting["n"]]
+    result = factorize(X, setting["n_cones"], rng=0)
+    error = float(np.sqrt(2.0 * result.loss) / np.linalg.norm(X))
+    return [{"algorithm": "default", "n_iter": result.n_iter, "error": error}]
 
 
 def _others(data: Any, W: FloatArray, Ht: FloatArray) -> list[dict[str, Any]]:
@@ -166,7 +181,7 @@ def _left_panel(alpha: float, groups: dict[int, list[dict[str, Any]]]) -> Curves
 def _right_panel(alpha: float, groups: dict[int, list[dict[str, Any]]]) -> Curves:
     sizes = list(groups)
     series = []
-    for name in ("cr1", *ITERATIONS):
+    for name in ("cr1", *ITERATIONS, "default"):
         pairs = [
             mean_and_spread([record["error"] for record in group if record["algorithm"] == name])
             for group in groups.values()
@@ -182,6 +197,7 @@ def _table(
 ) -> Table:
     columns = {"n": "N", "draws": "draws", "cr1": "cr1", "bound": "(12)", "theorem 6": "Theorem 6"}
     columns |= {"theorem 5": "Theorem 5", "runs": "runs of the others"} | {name: name for name in ITERATIONS}
+    columns |= {"default": "default of nonneg"}
     rows = []
     for n in sorted({*ours, *others}):
         group = ours.get(n, [])
@@ -197,6 +213,8 @@ def _table(
             values = [record["error"] for record in others.get(n, []) if record["algorithm"] == name]
             row["runs"] = len(values)
             row[name] = Measured(*mean_and_spread(values))
+        values = [record["error"] for record in others.get(n, []) if record["algorithm"] == "default"]
+        row["default"] = Measured(*mean_and_spread(values))
         rows.append(row)
     caption = (
         f"Relative errors for alpha = {alpha:g}, mean ± standard deviation. (12) is the bound "

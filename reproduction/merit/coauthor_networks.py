@@ -95,17 +95,22 @@ def run_method(setting: Setting) -> list[dict[str, Any]]:
     method, params = setting["method"], {"lam": setting["lam"]} if "lam" in setting else None
     if method == "merit-0":
         method, params = "merit", {"lam": 0.0}
-    model = MixedMembership(
-        network.k,
-        method=method,
-        unreached=setting.get("unreached", "auto"),
-        energy=ENERGY,
-        # As published, sides or not.
-        kind="undirected",
-        method_params=params,
-        max_iter=setting.get("max_iter"),
-        random_state=0,
-    ).fit(network.adjacency)
+    model = (
+        MixedMembership(network.k, random_state=0)
+        if method == "default"
+        else MixedMembership(
+            network.k,
+            method=method,
+            unreached=setting.get("unreached", "auto"),
+            energy=ENERGY,
+            # As published, sides or not.
+            kind="undirected",
+            method_params=params,
+            max_iter=setting.get("max_iter"),
+            random_state=0,
+        )
+    )
+    model.fit(network.adjacency)
     memberships = model.memberships_
     if setting.get("recovery") == "simplex":
         # As in the paper: fully constrained least squares on the rows of the pure nodes.
