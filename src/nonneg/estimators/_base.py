@@ -24,7 +24,7 @@ from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix
 from nonneg.data.annotated import annotated_matrix
 from nonneg.data.door import Request, wrap
-from nonneg.estimators.saving import Fields, Names, Record, SavableEstimator, StoredArray, Value
+from nonneg.estimators.saving import Fields, Names, SavableEstimator, StoredArray
 from nonneg.exceptions import ShapeError
 from nonneg.iteration import History
 from nonneg.solvers.reconstruction import mean_deviance
@@ -73,14 +73,14 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
     _sparse_arrays: ClassVar[bool] = False  # whether it works on sparse tensors where they are
     # What a batch leaves behind or a method does not have is optional.
     _stored: ClassVar[Fields] = {
-        "n_components_": Value(int),
-        "n_features_in_": Value(int),
-        "n_iter_": Value(int, optional=True),
-        "n_steps_": Value(int, optional=True),
-        "reconstruction_err_": Value(float, optional=True),
-        "history_": Record(History, optional=True),
-        "certificate_": Record(Certificate.from_dict, optional=True),
-        "rank_estimate_": Record(_rank_estimate, optional=True),
+        "n_components_": int,
+        "n_features_in_": int,
+        "n_iter_": int | None,
+        "n_steps_": int | None,
+        "reconstruction_err_": float | None,
+        "history_": History,
+        "certificate_": Certificate,
+        "rank_estimate_": _rank_estimate,
         "components_": StoredArray("n_components_", "n_features_in_", nonnegative=True),
         "feature_names_in_": Names("n_features_in_", optional=True),
     }

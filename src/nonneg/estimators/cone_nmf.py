@@ -24,7 +24,7 @@ from nonneg.cones.streaming import SKETCH_SIZE, ConeStream, stream_after_fit, up
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import COUNT, SHARED_VALUES, WeightedEstimator, input_data
 from nonneg.estimators.preparation import rank_of
-from nonneg.estimators.saving import Fields, Part, StoredArray, Value
+from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.exceptions import FileFormatError
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.certificate import certify
@@ -132,21 +132,19 @@ class ConeNMF(WeightedEstimator):
         "centroid_indices_": StoredArray("n_components_", kind="i"),
         "basis_": StoredArray("n_components_", "n_features_in_", optional=True),
         "size_angles_": StoredArray("n_components_", optional=True),
-        "_stream": Part(
-            {
-                ConeStream: {
-                    "centroids": StoredArray("n_components_", "n_features_in_"),
-                    "centroid_indices": StoredArray("n_components_", kind="i"),
-                    "radii": StoredArray("n_components_"),
-                    "sketches": StoredArray("n_components_", "rows of a sketch", "n_features_in_"),
-                    "squared_norms": StoredArray("n_components_"),
-                    "counts": StoredArray("n_components_", kind="i"),
-                    "n_found": Value(int),
-                    "largest_merge_angle": Value(float),
-                    "n_seen": Value(int),
-                }
+        "_stream": {
+            ConeStream: {
+                "centroids": StoredArray("n_components_", "n_features_in_"),
+                "centroid_indices": StoredArray("n_components_", kind="i"),
+                "radii": StoredArray("n_components_"),
+                "sketches": StoredArray("n_components_", "rows of a sketch", "n_features_in_"),
+                "squared_norms": StoredArray("n_components_"),
+                "counts": StoredArray("n_components_", kind="i"),
+                "n_found": int,
+                "largest_merge_angle": float,
+                "n_seen": int,
             }
-        ),
+        },
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

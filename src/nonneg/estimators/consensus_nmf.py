@@ -30,7 +30,7 @@ from nonneg.data import DataMatrix
 from nonneg.data.door import Request, check_entries
 from nonneg.estimators._base import COUNT, SHARED_VALUES, WeightedEstimator, input_data
 from nonneg.estimators.preparation import beta_loss_of
-from nonneg.estimators.saving import Fields, Part, Parts, StoredArray, Value
+from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.estimators.scaled_columns import SCALES, column_scale, scaled_columns
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.iteration import Progress
@@ -40,22 +40,22 @@ from nonneg.solvers.encoding import encode
 UNITS = ("z-score", "tpm")
 
 _RANK_FIELDS: Fields = {
-    "n_components": Value(int),
+    "n_components": int,
     "spectra": StoredArray("n_components", "n_features_in_", nonnegative=True),
     "stability": StoredArray("n_components"),
     "recurrence": StoredArray("n_components", nonnegative=True),
     "usage": StoredArray("n_components", nonnegative=True),
-    "silhouette": Value(float),
-    "silhouette_error": Value(float),
-    "error": Value(float),
-    "cophenetic": Value(float),
+    "silhouette": float,
+    "silhouette_error": float,
+    "error": float,
+    "cophenetic": float,
     "labels": StoredArray("components of restarts", kind="i"),
     "density": StoredArray("components of restarts"),
     "distances": StoredArray("shown", "shown"),
     "distance_labels": StoredArray("shown", kind="i"),
-    "n_restarts": Value(int),
-    "n_outliers": Value(int),
-    "best_loss": Value(float),
+    "n_restarts": int,
+    "n_outliers": int,
+    "best_loss": float,
     "draws": StoredArray(
         "complete restarts", "n_components", "n_features_in_", nonnegative=True, optional=True
     ),
@@ -200,9 +200,9 @@ class ConsensusNMF(WeightedEstimator):
         **WeightedEstimator._stored,
         "column_scale_": StoredArray("n_features_in_", nonnegative=True),
         "stability_": StoredArray("n_components_"),
-        "rank_reason_": Value(str),
-        "ranks_": Parts({RankConsensus: _RANK_FIELDS}),
-        "restarts_": Part({RestartTable: _RESTART_FIELDS}),
+        "rank_reason_": str,
+        "ranks_": {RankConsensus: _RANK_FIELDS},
+        "restarts_": {RestartTable: _RESTART_FIELDS},
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -22,7 +22,7 @@ from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.annotated import AnnDataMatrix, is_anndata
 from nonneg.estimators._base import SHARED_VALUES, FactorizingEstimator, input_data, reconstructed
 from nonneg.estimators.preparation import warn_unless_converged
-from nonneg.estimators.saving import Fields, Names, StoredArray, Value
+from nonneg.estimators.saving import Fields, Names, StoredArray
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError, UnsupportedInputError
 from nonneg.integrative.factorize import INITS, integrate
 from nonneg.integrative.problem import Components, DataSet, encode, objective
@@ -216,7 +216,7 @@ class IntegrativeNMF(FactorizingEstimator):
 
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
-        "n_batches_": Value(int),
+        "n_batches_": int,
         "batch_names_": Names("n_batches_", container=list),
         "batch_scale_": StoredArray("n_batches_", "n_features_in_", nonnegative=True),
         "specific_components_": StoredArray(

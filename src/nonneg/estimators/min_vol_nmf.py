@@ -14,7 +14,7 @@ from nonneg._typing import SampleArray
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import COUNT, SHARED_VALUES, FactorizingEstimator, input_data
 from nonneg.estimators.preparation import rank_of, warn_unless_converged
-from nonneg.estimators.saving import Fields, StoredArray, Value
+from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.iteration import Progress
 from nonneg.minvol.factorize import minimum_volume
 from nonneg.minvol.problem import CONSTRAINTS, simplex_weights
@@ -118,8 +118,8 @@ class MinVolNMF(FactorizingEstimator):
         **FactorizingEstimator._stored,
         "components_": StoredArray("n_components_", "n_features_in_", finite=True),
         "purity_": StoredArray("n_components_", nonnegative=True),
-        "lam_": Value(float),
-        "noise_level_": Value(float),
+        "lam_": float,
+        "noise_level_": float,
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

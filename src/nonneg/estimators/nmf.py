@@ -30,7 +30,7 @@ from nonneg.estimators.preparation import (
     resolved_init,
     warn_unless_converged,
 )
-from nonneg.estimators.saving import Fields, Part, StoredArray, Value
+from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.estimators.scaled_columns import (
     NEARLY_ALL,
     SCALES,
@@ -211,19 +211,16 @@ class NMF(FactorizingEstimator):
         **FactorizingEstimator._stored,
         "components_": StoredArray("n_components_", "n_features_in_", finite=True),
         "column_scale_": StoredArray("n_features_in_", nonnegative=True, optional=True),
-        "_online": Part(
-            {
-                OnlineState: {
-                    "numerator": StoredArray("n_features_in_", "n_components_", optional=True),
-                    # (n_components, n_components) for least squares, one per feature, stacked, where entries
-                    # had weights, and the shape of the numerator for other losses.
-                    "denominator": StoredArray("rows of the denominator", "n_components_", optional=True),
-                    "n_samples": Value(float),
-                    "decay": Value(float, optional=True),
-                }
-            },
-            optional=True,
-        ),
+        "_online": {
+            OnlineState: {
+                "numerator": StoredArray("n_features_in_", "n_components_", optional=True),
+                # (n_components, n_components) for least squares, one per feature, stacked, where entries
+                # had weights, and the shape of the numerator for other losses.
+                "denominator": StoredArray("rows of the denominator", "n_components_", optional=True),
+                "n_samples": float,
+                "decay": float | None,
+            }
+        },
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -25,7 +25,7 @@ from nonneg.estimators._base import (
     input_data,
 )
 from nonneg.estimators.preparation import estimated_rank
-from nonneg.estimators.saving import Fields, Part, StoredArray, Value
+from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.exceptions import FileFormatError, UnknownNameError
 from nonneg.iteration import Progress
 from nonneg.purification import purify
@@ -43,37 +43,32 @@ METHOD_PARAMS = (
 
 _PER_COMPONENT = StoredArray("n_components_")
 _FEATURES = StoredArray("n_components_", "n_features_in_")
-_MOMENTS = Part(
-    {
-        Moments: {
-            "total": Value(float),
-            "mean_weights": _PER_COMPONENT,
-            "mean_sample": StoredArray("n_features_in_"),
-            "gram": StoredArray("n_components_", "n_components_"),
-            "cross": _FEATURES,
-            "negative_counts": _PER_COMPONENT,
-            "negative_squares": _PER_COMPONENT,
-            "active": _PER_COMPONENT,
-        }
-    },
-    optional=True,
-)
-_STATE = Part(
-    {
-        PurificationState: {
-            "H": _FEATURES,
-            "threshold": _PER_COMPONENT,
-            "noise": _PER_COMPONENT,
-            "weight_scale": _PER_COMPONENT,
-            "reference": _PER_COMPONENT,
-            "change": Value(float),
-            "bases": StoredArray(
-                "n_components_", "n_components_", kind="i", below="n_features_in_", optional=True
-            ),
-            "iteration": Value(int),
-        }
+_MOMENTS = {
+    Moments: {
+        "total": float,
+        "mean_weights": _PER_COMPONENT,
+        "mean_sample": StoredArray("n_features_in_"),
+        "gram": StoredArray("n_components_", "n_components_"),
+        "cross": _FEATURES,
+        "negative_counts": _PER_COMPONENT,
+        "negative_squares": _PER_COMPONENT,
+        "active": _PER_COMPONENT,
     }
-)
+}
+_STATE = {
+    PurificationState: {
+        "H": _FEATURES,
+        "threshold": _PER_COMPONENT,
+        "noise": _PER_COMPONENT,
+        "weight_scale": _PER_COMPONENT,
+        "reference": _PER_COMPONENT,
+        "change": float,
+        "bases": StoredArray(
+            "n_components_", "n_components_", kind="i", below="n_features_in_", optional=True
+        ),
+        "iteration": int,
+    }
+}
 
 
 @dataclass(eq=False, repr=False)
@@ -191,8 +186,8 @@ class PurificationNMF(WeightedEstimator):
     _stored: ClassVar[Fields] = {
         **WeightedEstimator._stored,
         "components_": StoredArray("n_components_", "n_features_in_", finite=True),
-        "_decoder": Part({Decoder: {"inverse": _FEATURES, "threshold": _PER_COMPONENT, "rule": Value(str)}}),
-        "_online_state": Part({OnlineState: {"state": _STATE, "past": _MOMENTS, "pending": _MOMENTS}}),
+        "_decoder": {Decoder: {"inverse": _FEATURES, "threshold": _PER_COMPONENT, "rule": str}},
+        "_online_state": {OnlineState: {"state": _STATE, "past": _MOMENTS, "pending": _MOMENTS}},
     }
 
     def _accepts_signed(self) -> bool:

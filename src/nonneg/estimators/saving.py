@@ -8,9 +8,8 @@ import json
 import os
 import warnings
 import zipfile
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FunctionType
 from typing import Any, ClassVar
@@ -35,17 +34,19 @@ from nonneg.exceptions import (
 from nonneg.io.limits import check_archive
 from nonneg.io.table import check_format
 
-FORMAT, FORMAT_VERSION = "nonneg-model", 3
+FORMAT, FORMAT_VERSION = "nonneg-model", 4
 # Parameters that belong to a process or a machine rather than to the model.
 NOT_STORED = ("callback", "checkpoint")
-# Arrays that were passed as parameters are stored under this prefix, beside those that a fit found.
-PARAM = "param."
 
 Classes = Mapping[str, Callable[[], Any]]
 """The classes that a file may name: for each a function that imports it, because they load one by one."""
 
-Fields = Mapping[str, "Field"]
-"""What a class stores: an attribute and how it is written and checked."""
+Fields = Mapping[str, Any]
+"""What a class stores, by attribute: a `StoredArray`; a type of plain values (a union with None if the value
+may be absent); an estimator, or a union of estimators; a mapping from classes to the fields that each of them
+stores, for an object or a list of objects; or a class or function that makes an object again from what its
+`as_dict` returned. Objects may be absent."""
+PLAIN = (int, float, bool, str, list, dict)
 
 
 def damaged(what: str) -> FileFormatError:
@@ -54,52 +55,14 @@ def damaged(what: str) -> FileFormatError:
 
 
 @dataclass
-class Content:
-    """What a file holds of a model, or of a part of one."""
+class File:
+    """The arrays of a file, and the lengths of the axes known so far."""
 
-    values: dict[str, Any] = field(default_factory=dict)  # for JSON
-    arrays: dict[str, Any] = field(default_factory=dict)  # of the whole file
-    prefix: str = ""  # of the names of this part's arrays
-    sizes: dict[str, int] = field(default_factory=dict)  # lengths of axes known so far, by name
-
-    def inner(self, name: str) -> Content:
-        """Return the content of a part."""
-        values = self.values.setdefault(name, {})
-        if not isinstance(values, dict):
-            raise damaged(f"expected named values in {self.prefix}{name}, got {values!r}")
-        return Content(values, self.arrays, f"{self.prefix}{name}.", self.sizes)
-
-    def holds(self, name: str) -> bool:
-        """Tell whether there is a value or an array of this name, or arrays of its parts."""
-        full = self.prefix + name
-        return self.values.get(name) is not None or any(
-            key == full or key.startswith(f"{full}.") for key in self.arrays
-        )
-
-    def take(self, name: str) -> Any:
-        """Return an array, once."""
-        if self.prefix + name not in self.arrays:
-            raise damaged(f"{self.prefix}{name} is missing")
-        return self.arrays.pop(self.prefix + name)
+    arrays: dict[str, Any] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
 
 
-class Field(ABC):
-    """One attribute that is stored."""
-
-    # `optional`: the attribute may be None or absent. `source`: it is read from another attribute.
-    def __init__(self, *, optional: bool = False, source: str | None = None) -> None:
-        self.optional, self.source = optional, source
-
-    @abstractmethod
-    def write(self, name: str, value: Any, content: Content) -> None:
-        """Store it."""
-
-    @abstractmethod
-    def read(self, name: str, content: Content) -> Any:
-        """Return it, after checking it: the file may come from anywhere."""
-
-
-class StoredArray(Field):
+class StoredArray:
     """An array. Axes are named; the same name means the same length as in other fields or parameters."""
 
     def __init__(
@@ -112,37 +75,39 @@ class StoredArray(Field):
         optional: bool = False,
         source: str | None = None,
     ) -> None:
-        super().__init__(optional=optional, source=source)
         self.shape, self.kind, self.below = shape, kind, below
+        self.optional = optional  # whether the attribute may be None or absent
+        self.source = source  # another attribute that it is read from
         self.finite, self.nonnegative = finite or nonnegative, nonnegative
 
-    def write(self, name: str, value: Any, content: Content) -> None:
-        content.arrays[content.prefix + name] = to_numpy(value)
+    def write(self, value: Any, file: File, name: str) -> Any:
+        """Put it into the file."""
+        file.arrays[name] = to_numpy(value)
+        return list(file.arrays[name].shape)
 
-    def read(self, name: str, content: Content) -> Any:
-        array, sizes = content.take(name), content.sizes
-        expected = tuple(sizes.get(axis, axis) if isinstance(axis, str) else axis for axis in self.shape)
+    def read(self, plain: Any, file: File, name: str) -> Any:
+        """Return it, after checking it: the file may come from anywhere."""
+        if name not in file.arrays:
+            raise damaged(f"{name} is missing")
+        array, sizes = file.arrays.pop(name), file.sizes
         # The first array with an axis fixes the length of that axis for all that follow.
-        good = array.ndim == len(expected) and all(
-            (sizes.setdefault(axis, got) if isinstance(axis, str) else axis) == got
-            for axis, got in zip(self.shape, array.shape, strict=True)
-        )
-        good = good and array.dtype.kind in self.kind
+        for axis, length in zip(self.shape, array.shape, strict=False):
+            if isinstance(axis, str):
+                sizes.setdefault(axis, length)
+        expected = tuple(sizes.get(str(axis), axis) for axis in self.shape)
+        good = array.shape == expected and array.dtype.kind in self.kind
         good = good and (array.dtype.kind != "f" or array.dtype in (np.float32, np.float64))
         good = good and not (self.finite and not np.isfinite(array).all())
         if not good or (self.nonnegative and not (array >= 0).all()):
             words = "nonnegative " if self.nonnegative else "finite " if self.finite else ""
             raise damaged(
-                f"expected {words}{content.prefix}{name} of shape {expected}, got {array.dtype} of shape "
-                f"{array.shape}"
+                f"expected {words}{name} of shape {expected}, got {array.dtype} of shape {array.shape}"
             )
         if self.below is not None:
             # Indices of rows or columns that exist: all of one axis, or a column of them per axis.
-            axes = [self.below] if isinstance(self.below, str) else self.below
-            limits = [sizes[axis] for axis in axes]
+            limits = [sizes[axis] for axis in ([self.below] if isinstance(self.below, str) else self.below)]
             if not ((array >= 0) & (array < limits)).all():
-                numbers = " x ".join(map(str, limits))
-                raise damaged(f"indices in {content.prefix}{name} exceed the {numbers} that exist")
+                raise damaged(f"indices in {name} exceed the {' x '.join(map(str, limits))} that exist")
         return array
 
 
@@ -153,202 +118,41 @@ class Names(StoredArray):
         super().__init__(axis, kind="U", optional=optional)
         self.container = container
 
-    def write(self, name: str, value: Any, content: Content) -> None:
-        super().write(name, np.asarray([str(one) for one in value], dtype=np.str_), content)
+    def write(self, value: Any, file: File, name: str) -> Any:
+        return super().write(np.asarray([str(one) for one in value], dtype=np.str_), file, name)
 
-    def read(self, name: str, content: Content) -> Any:
-        names = super().read(name, content)
+    def read(self, plain: Any, file: File, name: str) -> Any:
+        names = super().read(plain, file, name)
         return names.astype(object) if self.container is None else self.container(names.tolist())
 
 
-class Sparse(Field):
+class Sparse(StoredArray):
     """A sparse matrix, by its arrays; a square one needs one axis only."""
 
     def __init__(self, layout: str, *shape: str, nonnegative: bool = False, optional: bool = False) -> None:
-        super().__init__(optional=optional)
-        self.shape, self.nonnegative = (shape * 2)[:2], nonnegative
+        super().__init__(*(shape * 2)[:2], nonnegative=nonnegative, optional=optional)
         self.matrix: Any = {"csr": sp.csr_array, "csc": sp.csc_array}[layout]
 
-    def write(self, name: str, value: Any, content: Content) -> None:
+    def write(self, value: Any, file: File, name: str) -> Any:
         matrix = self.matrix(value)
-        content.values[name] = list(matrix.shape)
         for part in ("data", "indices", "indptr"):
-            content.arrays[f"{content.prefix}{name}.{part}"] = getattr(matrix, part)
+            file.arrays[f"{name}.{part}"] = getattr(matrix, part)
+        return list(matrix.shape)
 
-    def read(self, name: str, content: Content) -> Any:
-        shape = content.values[name]
-        for axis, length in zip(self.shape, shape, strict=True):
-            if type(length) is not int or content.sizes.setdefault(axis, length) != length:
-                raise damaged(f"{content.prefix}{name} of shape {shape} does not fit the model")
-        entries = f"number of entries of {name}"
-        data = StoredArray(entries, nonnegative=self.nonnegative).read(f"{name}.data", content)
-        indices = StoredArray(entries, kind="i").read(f"{name}.indices", content)
-        indptr = StoredArray(f"{name}.indptr", kind="i").read(f"{name}.indptr", content)
-        try:
-            matrix = self.matrix((data, indices, indptr), shape=tuple(shape))
-            check_format(matrix)
-        except ValueError as error:
-            raise damaged(f"the arrays of {content.prefix}{name} do not match each other ({error})") from None
+    def read(self, plain: Any, file: File, name: str) -> Any:
+        for axis, length in zip(self.shape, plain, strict=True):
+            if type(length) is not int or file.sizes.setdefault(str(axis), length) != length:
+                raise damaged(f"{name} of shape {plain} does not fit the model")
+        n_entries = f"entries of {name}"
+        data = StoredArray(n_entries, nonnegative=self.nonnegative).read(None, file, f"{name}.data")
+        indices = StoredArray(n_entries, kind="i").read(None, file, f"{name}.indices")
+        indptr = StoredArray(f"{name}.indptr", kind="i").read(None, file, f"{name}.indptr")
+        matrix = self.matrix((data, indices, indptr), shape=tuple(plain))
+        check_format(matrix)
         return matrix
 
 
-class Value(Field):
-    """A number, a word, or a dict of them. A whole number also fixes the length of the axis of its name."""
-
-    WORDS: ClassVar = {int: "a whole number", float: "a number", bool: "True or False", str: "a word"}
-
-    def __init__(self, kind: type, *, optional: bool = False, source: str | None = None) -> None:
-        super().__init__(optional=optional, source=source)
-        self.kind = kind
-
-    def write(self, name: str, value: Any, content: Content) -> None:
-        content.values[name] = to_plain(value) if self.kind is dict else self.kind(value)
-
-    def read(self, name: str, content: Content) -> Any:
-        value = content.values[name]
-        value = from_plain(value) if self.kind is dict else value
-        kinds: Any = (int, float) if self.kind is float else self.kind
-        if not isinstance(value, kinds) or isinstance(value, bool) != (self.kind is bool):
-            words = self.WORDS.get(self.kind, "named values")
-            raise damaged(f"expected {words} for {content.prefix}{name}, got {value!r}")
-        if self.kind is int:
-            content.sizes[name] = value
-        return self.kind(value)
-
-
-class Record(Field):
-    """An object that `as_dict` makes plain, and the function that makes it again."""
-
-    def __init__(self, build: Callable[[Any], Any], *, optional: bool = False) -> None:
-        super().__init__(optional=optional)
-        self.build = build
-
-    def write(self, name: str, value: Any, content: Content) -> None:
-        content.values[name] = value.as_dict()
-
-    def read(self, name: str, content: Content) -> Any:
-        return self.build(content.values[name])
-
-
-class Part(Field):
-    """An object of one of several classes, with the fields that each of them stores."""
-
-    def __init__(self, classes: Mapping[Any, Fields], *, optional: bool = False) -> None:
-        super().__init__(optional=optional)
-        self.classes = classes
-
-    def write(self, name: str, value: Any, content: Content) -> None:
-        inner = content.inner(name)
-        inner.values["class"] = type(value).__name__
-        pack_fields(value, self.classes[type(value)], inner)
-
-    def read(self, name: str, content: Content) -> Any:
-        inner = content.inner(name)
-        kinds = {kind.__name__: kind for kind in self.classes}
-        kind = kinds.get(inner.values.get("class", ""))
-        if kind is None:
-            raise damaged(f"expected {inner.prefix}class to be one of {list(kinds)}")
-        return kind(**unpack_fields(self.classes[kind], inner))
-
-
-class Parts(Part):
-    """A list of such objects; axes are those of each object on its own."""
-
-    def write(self, name: str, value: Any, content: Content) -> None:
-        content.values[name] = {"length": len(value)}
-        for at, item in enumerate(value):
-            super().write(str(at), item, content.inner(name))
-
-    def read(self, name: str, content: Content) -> Any:
-        inner, items = content.inner(name), []
-        for at in range(Value(int).read("length", inner)):
-            inner.sizes = dict(content.sizes)
-            items.append(super().read(str(at), inner))
-        return items
-
-
-class Model(Field):
-    """Another estimator that can be saved, of one of several classes."""
-
-    def __init__(self, *kinds: type[SavableEstimator]) -> None:
-        super().__init__()
-        self.kinds: dict[str, Callable[[], Any]] = {}
-        for kind in kinds:
-            self.kinds[kind.__name__] = functools.partial(lambda kind: kind, kind)
-
-    def write(self, name: str, value: Any, content: Content) -> None:
-        pack_model(value, content.inner(name))
-
-    def read(self, name: str, content: Content) -> Any:
-        inner = content.inner(name)
-        inner.sizes = {}
-        return unpack_model(inner, self.kinds)
-
-
-def pack_fields(owner: Any, fields: Fields, content: Content) -> None:
-    """Store the declared attributes of an object."""
-    for name, stored in fields.items():
-        source = stored.source or name
-        if stored.optional and not hasattr(owner, source):
-            continue
-        value = getattr(owner, source)
-        if value is None:
-            content.values[name] = None
-        else:
-            stored.write(name, value, content)
-
-
-def unpack_fields(fields: Fields, content: Content) -> dict[str, Any]:
-    """Return the attributes that `pack_fields` stored, after checking them."""
-    values = {}
-    for name, stored in fields.items():
-        if content.holds(name):
-            values[name] = stored.read(name, content)
-        elif not stored.optional:
-            raise damaged(f"{content.prefix}{name} is missing")
-        elif name in content.values:
-            values[name] = None
-    return values
-
-
-def to_plain(value: Any) -> Any:
-    """Turn a value into what JSON can hold."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    # JSON knows lists only; other containers are marked.
-    if isinstance(value, list):
-        return [to_plain(item) for item in value]
-    if isinstance(value, tuple):
-        return {"tuple": [to_plain(item) for item in value]}
-    if isinstance(value, range):
-        return {"range": [value.start, value.stop, value.step]}
-    if isinstance(value, set | frozenset):
-        return {"set": sorted((to_plain(item) for item in value), key=repr)}
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {"dict": {key: to_plain(item) for key, item in value.items()}}
-    raise NotPlainError
-
-
-def from_plain(value: Any) -> Any:
-    """Return what `to_plain` was given."""
-    if isinstance(value, list):
-        return [from_plain(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    ((kind, content),) = value.items()
-    if kind == "dict":
-        return {str(key): from_plain(item) for key, item in content.items()}
-    if kind == "range":
-        return range(*content)
-    return {"tuple": tuple, "set": frozenset}[kind](from_plain(item) for item in content)
-
-
-class NotPlainError(Exception):
-    """A value that JSON cannot hold."""
-
-
-class SavableEstimator(BaseEstimator, ABC):
+class SavableEstimator(BaseEstimator):
     """A scikit-learn estimator with our errors, whose fit can be saved; `_stored` declares what is."""
 
     _stored: ClassVar[Fields] = {}
@@ -386,18 +190,18 @@ class SavableEstimator(BaseEstimator, ABC):
         and adds details of the run.
         """
         check_is_fitted(self)
-        content = Content()
-        pack_model(self, content)
-        header = np.frombuffer(json.dumps(content.values).encode(), dtype=np.uint8)
+        file = File()
+        header = pack_model(self, file)
+        file.arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         try:
-            write_npz(Path(path), content.arrays | {"header": header})
+            write_npz(Path(path), file.arrays)
         except OSError as error:
             raise OutputError(
                 f"The model could not be written to {path}: {error}. What was there before is unchanged. "
                 "Free some space or choose another path."
             ) from error
-        if content.values["notes"]:
-            warnings.warn(" ".join(content.values["notes"]), NonnegWarning, stacklevel=2)
+        if header["notes"]:
+            warnings.warn(" ".join(header["notes"]), NonnegWarning, stacklevel=2)
 
     def __getstate__(self) -> dict[str, Any]:
         # `result_` holds the encoding of the training data, which can be as large as X. A pickle is for the
@@ -408,35 +212,30 @@ class SavableEstimator(BaseEstimator, ABC):
         """Check what shapes and dtypes do not tell, and set attributes that follow from stored ones."""
 
 
-def pack_model(model: Any, content: Content) -> None:
-    """Store an estimator: its class, its parameters and the fields that its class declares."""
+def pack_model(model: Any, file: File, prefix: str = "") -> dict[str, Any]:
+    """Return an estimator as JSON: its class, its parameters and the fields that its class declares."""
     params: dict[str, Any] = {}
     notes: list[str] = []
-    content.values |= {
+    for name, value in model.get_params(deep=False).items():
+        try:
+            if name in NOT_STORED and value is not None:
+                raise NotPlainError
+            params[name] = to_plain(value, file, f"{prefix}param.{name}")
+        except NotPlainError:
+            notes.append(f"{name} was not saved: a saved model contains only names and numbers.")
+    return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "nonneg_version": __version__,
         "class": type(model).__name__,
         "params": params,
         "notes": notes,
+        **pack_fields(model, model._stored, file, prefix),
     }
-    for name, value in model.get_params(deep=False).items():
-        array = _array_parameter(value)
-        try:
-            if name in NOT_STORED and value is not None:
-                raise NotPlainError
-            if array is None:
-                params[name] = to_plain(value)
-            else:
-                content.arrays[content.prefix + PARAM + name] = array
-        except NotPlainError:
-            notes.append(f"{name} was not saved: a saved model contains only names and numbers.")
-    pack_fields(model, model._stored, content)
 
 
-def unpack_model(content: Content, classes: Classes) -> Any:
+def unpack_model(header: dict[str, Any], file: File, classes: Classes, prefix: str = "") -> Any:
     """Return the estimator that `pack_model` stored."""
-    header = content.values
     if header["format"] != FORMAT:
         raise FileFormatError(f"not a saved model: its format is {header['format']!r}.")
     if header["format_version"] != FORMAT_VERSION:
@@ -452,10 +251,7 @@ def unpack_model(content: Content, classes: Classes) -> Any:
             f"{sorted(classes)}."
         )
     kind = classes[name]()
-    params = {key: from_plain(value) for key, value in header["params"].items()}
-    start = content.prefix + PARAM
-    for key in [key for key in content.arrays if key.startswith(start)]:
-        params[key.removeprefix(start)] = content.arrays.pop(key)
+    params = {key: from_plain(one, file, f"{prefix}param.{key}") for key, one in header["params"].items()}
     if unknown := sorted(set(params) - set(kind._get_param_names())):
         raise FileFormatError(f"the file sets parameters that {name} does not have: {unknown}.")
     # A file must not choose a path that a later fit writes to; `pack_model` stores neither.
@@ -464,22 +260,132 @@ def unpack_model(content: Content, classes: Classes) -> Any:
     model = kind(**params)
     if hasattr(model, "_parameter_constraints"):
         model._validate_params()
-    content.sizes |= {key: value for key, value in params.items() if type(value) is int}
-    for key, value in unpack_fields(kind._stored, content).items():
+    file.sizes |= {key: value for key, value in params.items() if type(value) is int}
+    for key, value in unpack_fields(kind._stored, header, file, prefix).items():
         setattr(model, key, value)
-    if not content.prefix and content.arrays:
-        raise FileFormatError(
-            f"the file contains arrays that {name} does not have: {sorted(content.arrays)}."
-        )
+    if not prefix and file.arrays:
+        raise FileFormatError(f"the file contains arrays that {name} does not have: {sorted(file.arrays)}.")
     model._complete_loaded()
     return model
 
 
-def _array_parameter(value: Any) -> Any:
-    if not isinstance(value, np.ndarray) or value.dtype.kind in "biufU":
-        return value if isinstance(value, np.ndarray) else None
-    words = value.dtype == object and all(isinstance(word, str) for word in value.ravel())
-    return value.astype(np.str_) if words and value.ndim == 1 else None
+def pack_fields(owner: Any, fields: Fields, file: File, prefix: str = "") -> dict[str, Any]:
+    """Return the declared attributes of an object as JSON, and put its arrays into the file."""
+    plain = {}
+    for name, stored in fields.items():
+        source = getattr(stored, "source", None) or name
+        if hasattr(owner, source) or not _is_optional(stored):
+            value = getattr(owner, source)
+            plain[name] = None if value is None else _packed(value, stored, file, prefix + name)
+    return plain
+
+
+def unpack_fields(fields: Fields, plain: dict[str, Any], file: File, prefix: str = "") -> dict[str, Any]:
+    """Return the attributes that `pack_fields` stored, after checking them."""
+    values = {}
+    for name, stored in fields.items():
+        if plain.get(name) is not None:
+            values[name] = _unpacked(plain[name], stored, file, prefix + name)
+        elif not _is_optional(stored):
+            raise damaged(f"{prefix}{name} is missing")
+        elif name in plain:
+            values[name] = None
+    return values
+
+
+def _is_optional(stored: Any) -> bool:
+    if isinstance(stored, StoredArray):
+        return stored.optional
+    return not (stored in PLAIN or _is_estimator(stored))
+
+
+def _types(stored: Any) -> tuple[Any, ...]:
+    """Return the types of a union but None."""
+    return tuple(kind for kind in getattr(stored, "__args__", (stored,)) if kind is not type(None))
+
+
+def _is_estimator(stored: Any) -> bool:
+    return all(isinstance(kind, type) and issubclass(kind, SavableEstimator) for kind in _types(stored))
+
+
+def _packed(value: Any, stored: Any, file: File, name: str) -> Any:
+    if isinstance(stored, StoredArray):
+        return stored.write(value, file, name)
+    if _is_estimator(stored):
+        return pack_model(value, file, f"{name}.")
+    if not isinstance(stored, Mapping):
+        (kind,) = _types(stored)
+        return to_plain(kind(value), file, name) if kind in PLAIN else value.as_dict()
+    if isinstance(value, list):
+        return [_packed(item, stored, file, f"{name}.{at}") for at, item in enumerate(value)]
+    return {"class": type(value).__name__, **pack_fields(value, stored[type(value)], file, f"{name}.")}
+
+
+def _unpacked(plain: Any, stored: Any, file: File, name: str) -> Any:
+    if isinstance(stored, StoredArray):
+        return stored.read(plain, file, name)
+    if isinstance(stored, Mapping):
+        if isinstance(plain, list):
+            # Axes are those of each object on its own.
+            copies = [replace(file, sizes=dict(file.sizes)) for _ in plain]
+            return [_unpacked(plain[at], stored, own, f"{name}.{at}") for at, own in enumerate(copies)]
+        kinds = {kind.__name__: kind for kind in stored}
+        if plain["class"] not in kinds:
+            raise damaged(f"expected {name}.class to be one of {list(kinds)}")
+        kind = kinds[plain["class"]]
+        return kind(**unpack_fields(stored[kind], plain, file, f"{name}."))
+    if _is_estimator(stored):
+        classes = {kind.__name__: functools.partial(lambda kind: kind, kind) for kind in _types(stored)}
+        return unpack_model(plain, replace(file, sizes={}), classes, f"{name}.")
+    (kind,) = _types(stored)
+    if kind not in PLAIN:
+        return getattr(kind, "from_dict", kind)(plain)
+    value = from_plain(plain, file, name)
+    accepted: Any = (int, float) if kind is float else kind
+    if not isinstance(value, accepted) or isinstance(value, bool) != (kind is bool):
+        raise damaged(f"expected {name} of type {kind.__name__}, got {value!r}")
+    if kind is int:
+        # It is also the length of the axis of its name.
+        file.sizes[name.rpartition(".")[2]] = value
+    return kind(value)
+
+
+class NotPlainError(Exception):
+    """A value that JSON and arrays cannot hold."""
+
+
+def to_plain(value: Any, file: File, name: str) -> Any:
+    """Turn a value into what JSON and arrays can hold: ranges and sets become lists."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray):
+        words = value.dtype == object and all(isinstance(word, str) for word in value.ravel())
+        if value.dtype.kind not in "biufU" and not words:
+            raise NotPlainError
+        file.arrays[name] = value.astype(np.str_) if words else value
+        return {"array": list(value.shape)}
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: to_plain(item, file, f"{name}.{key}") for key, item in value.items()}}
+    if not isinstance(value, list | tuple | range | set | frozenset):
+        raise NotPlainError
+    items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
+    plain = [to_plain(item, file, f"{name}.{at}") for at, item in enumerate(items)]
+    return {"tuple": plain} if isinstance(value, tuple) else plain
+
+
+def from_plain(plain: Any, file: File, name: str) -> Any:
+    """Return what `to_plain` was given."""
+    if isinstance(plain, list):
+        return [from_plain(item, file, f"{name}.{at}") for at, item in enumerate(plain)]
+    if not isinstance(plain, dict):
+        return plain
+    ((mark, content),) = plain.items()
+    if mark == "array":
+        return file.arrays.pop(name)
+    if mark == "tuple":
+        return tuple(from_plain(content, file, name))
+    return {str(key): from_plain(item, file, f"{name}.{key}") for key, item in content.items()}
 
 
 def read_model(path: str | os.PathLike[str], classes: Classes) -> Any:
@@ -495,7 +401,7 @@ def read_model(path: str | os.PathLike[str], classes: Classes) -> Any:
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         header = json.loads(bytes(arrays.pop("header")).decode())
-        return unpack_model(Content(header, arrays), classes)
+        return unpack_model(header, File(arrays), classes)
     except NonnegError as error:
         raise FileFormatError(f"{path}: {error}") from error
     except Exception as error:  # a damaged archive fails in many ways, and all of them mean the same

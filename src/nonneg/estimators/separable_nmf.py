@@ -21,7 +21,7 @@ from nonneg.estimators._base import (
     FactorizingEstimator,
     input_data,
 )
-from nonneg.estimators.saving import Fields, Sparse, StoredArray, Value
+from nonneg.estimators.saving import Fields, Sparse, StoredArray
 from nonneg.iteration import Progress
 from nonneg.separable.registry import METHODS
 from nonneg.separable.select import select_anchors
@@ -144,8 +144,8 @@ class SeparableNMF(FactorizingEstimator):
         **FactorizingEstimator._stored,
         "components_": StoredArray("n_components_", "n_features_in_", finite=True),
         "anchor_indices_": StoredArray("n_components_", kind="i", nonnegative=True),
-        "sum_to_one_": Value(bool),
-        "duality_gap_": Value(float, optional=True),
+        "sum_to_one_": bool,
+        "duality_gap_": float | None,
         "coefficients_": Sparse("csc", "n_samples", optional=True),
     }
 

@@ -21,7 +21,7 @@ from nonneg._typing import Array
 from nonneg.data.annotated import is_anndata
 from nonneg.data.door import Request, wrap
 from nonneg.estimators._base import COUNT, SHARED_VALUES, FactorizingEstimator
-from nonneg.estimators.saving import Fields, Record, StoredArray, Value, damaged
+from nonneg.estimators.saving import Fields, StoredArray, damaged
 from nonneg.exceptions import (
     DataTypeError,
     ShapeError,
@@ -156,8 +156,8 @@ class TransformNMF(FactorizingEstimator):
         **FactorizingEstimator._stored,
         "transform_": StoredArray("n_features_in_", "n_features_in_", finite=True),
         "activations_": StoredArray("n_frames", "n_components_", nonnegative=True),
-        "eps0_": Value(float),
-        "choice_": Record(TransformChoice.from_dict, optional=True),
+        "eps0_": float,
+        "choice_": TransformChoice,
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED_VALUES,

@@ -20,7 +20,7 @@ from nonneg.applications.audio.spectrogram import (
     spectrogram_framing,
 )
 from nonneg.estimators.nmf import NMF
-from nonneg.estimators.saving import Part, StoredArray, Value
+from nonneg.estimators.saving import StoredArray
 from nonneg.estimators.transform_nmf import TransformNMF
 from nonneg.exceptions import InvalidParameterError
 from nonneg.transforms.options import METHODS as TRANSFORM_METHODS
@@ -58,16 +58,14 @@ FRAME_SEARCH = {"init": "dct", "n_init": 3, "max_iter": 100, "tol": 1e-7}
 TEMPLATES_PER_SOURCE = 40
 FRAME_LENGTH, FRAME_WINDOW = 512, ("tukey", 0.1)
 
-FRAMING = Part(
-    {
-        Framing: {
-            "frame_length": Value(int),
-            "hop": Value(int, source="step"),
-            "window": StoredArray("frame_length", source="weights"),
-            "centered": Value(bool),
-        }
+FRAMING = {
+    Framing: {
+        "frame_length": int,
+        "hop": int,
+        "window": StoredArray("frame_length", source="weights"),
+        "centered": bool,
     }
-)
+}
 """How a saved model stores the transform of its signals."""
 
 # In all functions, `separation` is the `SourceSeparation` whose parameters count.

@@ -34,7 +34,7 @@ from nonneg.applications.audio.sources import (
 )
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators.nmf import NMF
-from nonneg.estimators.saving import Fields, Model, Names, SavableEstimator, StoredArray, Value
+from nonneg.estimators.saving import Fields, Names, SavableEstimator, StoredArray
 from nonneg.estimators.transform_nmf import TransformNMF
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.iteration import Progress
@@ -152,12 +152,12 @@ class SourceSeparation(SavableEstimator):
     checkpoint: str | PathLike[str] | None = None
 
     _stored: ClassVar[Fields] = {
-        "model_": Model(NMF, TransformNMF),
+        "model_": NMF | TransformNMF,
         "framing_": FRAMING,
         "groups_": StoredArray("number of components", kind="i"),
         "activations_": StoredArray("n_frames", "number of components", nonnegative=True),
         "energy_shares_": StoredArray("number of sources", nonnegative=True),
-        "rate_": Value(int, optional=True),
+        "rate_": int | None,
         "proposals_": StoredArray("number of proposals", nonnegative=True, optional=True),
         "divergences_": StoredArray("number of models", nonnegative=True, optional=True),
         "source_names_": Names("number of sources", container=tuple, optional=True),

@@ -18,7 +18,7 @@ from nonneg._warnings import warn_user
 from nonneg.data import as_data_matrix
 from nonneg.data.csr_arrays import scipy_matrix
 from nonneg.data.door import Request, check_entries
-from nonneg.estimators.saving import Names, Part, Sparse, StoredArray, Value
+from nonneg.estimators.saving import Names, Sparse, StoredArray
 from nonneg.exceptions import (
     DataChangedWarning,
     DataTypeError,
@@ -93,17 +93,15 @@ class Graph:
         return np.diff(self.undirected.indptr) == 0
 
 
-STORED_GRAPH = Part(
-    {
-        Graph: {
-            "adjacency": Sparse("csr", "n_nodes", nonnegative=True),
-            "names": Names("n_nodes", container=tuple, optional=True),
-            "n_self_loops": Value(int),
-            "directed": Value(bool, optional=True),
-            "sides": StoredArray("n_nodes", kind="i", optional=True),
-        }
+STORED_GRAPH = {
+    Graph: {
+        "adjacency": Sparse("csr", "n_nodes", nonnegative=True),
+        "names": Names("n_nodes", container=tuple, optional=True),
+        "n_self_loops": int,
+        "directed": bool | None,
+        "sides": StoredArray("n_nodes", kind="i", optional=True),
     }
-)
+}
 """What a saved model holds of its graph."""
 
 

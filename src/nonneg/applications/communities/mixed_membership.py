@@ -40,7 +40,7 @@ from nonneg.applications.communities.number import count_communities
 from nonneg.applications.method_entries import iteration_params
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators._base import COUNT, NOT_NEGATIVE, SHARED_VALUES
-from nonneg.estimators.saving import Fields, Record, SavableEstimator, StoredArray, Value
+from nonneg.estimators.saving import Fields, SavableEstimator, StoredArray
 from nonneg.exceptions import (
     InvalidDataError,
     InvalidParameterError,
@@ -231,12 +231,12 @@ class MixedMembership(SavableEstimator):
     }
 
     _stored: ClassVar[Fields] = {
-        "n_iter_": Value(int),
-        "scores_": Value(dict),
-        "certificate_": Record(Certificate.from_dict),
+        "n_iter_": int,
+        "scores_": dict,
+        "certificate_": Certificate,
         "graph_": STORED_GRAPH,
-        "method_": Value(str, optional=True),
-        "number_": Value(dict, optional=True),
+        "method_": str | None,
+        "number_": dict | None,
         "memberships_": StoredArray("n_nodes", "n_communities"),
         "sending_memberships_": StoredArray("n_nodes", "n_communities", optional=True),
         "receiving_memberships_": StoredArray("n_nodes", "n_communities", optional=True),

@@ -26,7 +26,7 @@ from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibr
 from nonneg.applications.hyperspectral.n_endmembers import estimate_n_endmembers
 from nonneg.applications.hyperspectral.pixels import ImagePixels
 from nonneg.certificates.certificate import Certificate
-from nonneg.estimators.saving import Fields, Record, SavableEstimator, StoredArray, Value
+from nonneg.estimators.saving import Fields, SavableEstimator, StoredArray
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError, UnknownNameError
 from nonneg.io.cube import as_cube
 
@@ -136,12 +136,12 @@ class Unmixing(SavableEstimator):
     n_jobs: int | None = None
 
     _stored: ClassVar[Fields] = {
-        "n_endmembers_": Value(int),
-        "n_features_in_": Value(int),
-        "relative_error_": Value(float),
-        "n_clipped_": Value(int),
-        "n_zero_": Value(int),
-        "certificate_": Record(Certificate.from_dict),
+        "n_endmembers_": int,
+        "n_features_in_": int,
+        "relative_error_": float,
+        "n_clipped_": int,
+        "n_zero_": int,
+        "certificate_": Certificate,
         "endmembers_": StoredArray("n_endmembers_", "number of bands kept", nonnegative=True),
         "wavelengths_": StoredArray("number of bands kept", optional=True),
         "bands_": StoredArray("n_features_in_", kind="b"),

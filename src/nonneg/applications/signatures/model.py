@@ -22,7 +22,7 @@ from nonneg.consensus.certificate import lowest_akaike
 from nonneg.consensus.result import RankConsensus
 from nonneg.data import as_data_matrix
 from nonneg.estimators.consensus_nmf import ConsensusNMF
-from nonneg.estimators.saving import Fields, Model, Names, SavableEstimator, StoredArray
+from nonneg.estimators.saving import Fields, Names, SavableEstimator, StoredArray
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning
 from nonneg.iteration import Progress
 from nonneg.losses.penalties import Penalties
@@ -133,7 +133,7 @@ class MutationalSignatures(SavableEstimator):
     checkpoint: str | PathLike[str] | None = None
 
     _stored: ClassVar[Fields] = {
-        "consensus_": Model(ConsensusNMF),
+        "consensus_": ConsensusNMF,
         "signatures_": StoredArray("n_signatures_", 96, nonnegative=True),
         "exposures_": StoredArray("samples", "n_signatures_", nonnegative=True),
         "sample_names_": Names("samples", container=list, optional=True),

@@ -49,17 +49,7 @@ from nonneg.applications.topics.number_of_topics import CANDIDATES, compare_numb
 from nonneg.applications.topics.over_time import TopicsOverTime, topics_over_time
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.estimators._base import COUNT, NOT_NEGATIVE, SHARED_VALUES
-from nonneg.estimators.saving import (
-    Fields,
-    Names,
-    Part,
-    Record,
-    SavableEstimator,
-    Sparse,
-    StoredArray,
-    Value,
-    damaged,
-)
+from nonneg.estimators.saving import Fields, Names, SavableEstimator, Sparse, StoredArray, damaged
 from nonneg.exceptions import (
     DataChangedWarning,
     InvalidParameterError,
@@ -264,40 +254,37 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
     }
 
     _stored: ClassVar[Fields] = {
-        "n_features_in_": Value(int),
-        "n_iter_": Value(int),
-        "_own_vectorizer": Value(bool),
-        "certificate_": Record(Certificate.from_dict),
+        "n_features_in_": int,
+        "n_iter_": int,
+        "_own_vectorizer": bool,
+        "certificate_": Certificate,
         "components_": StoredArray("n_topics_", "n_features_in_"),
         "topic_proportions_": StoredArray("n_topics_"),
         "coherence_": StoredArray("n_topics_"),
         "npmi_": StoredArray("n_topics_"),
         "documents_per_topic_": StoredArray("n_topics_", kind="i"),
         "few_documents_": StoredArray("n_topics_", kind="b"),
-        "selection_": Value(dict, optional=True),
+        "selection_": dict | None,
         "set_aside_": StoredArray("documents set aside", kind="i"),
         "word_indices_": StoredArray("number of words used", kind="i", below="n_features_in_"),
         "anchor_indices_": StoredArray("n_topics_", kind="i", below="n_features_in_", optional=True),
         "vocabulary_": Names("n_features_in_", optional=True),
         "feature_names_in_": Names("n_features_in_", optional=True),
-        "topic_names_": Value(list),
-        "edits_": Value(list),
+        "topic_names_": list,
+        "edits_": list,
         "_inverse": StoredArray("number of words used", optional=True),
         # Documents are expressed by the rows of `_base`. `_groups` has the topic of each, and -1 for a row
         # that was split; `_parents` has the row that it is a part of, or -1.
         "_base": StoredArray("rows of topics", "number of words used", nonnegative=True),
         "_groups": StoredArray("rows of topics", kind="i"),
         "_parents": StoredArray("rows of topics", kind="i"),
-        "_stream": Part(
-            {
-                Stream: {
-                    "sample": Sparse("csr", "documents of the sample", "n_features_in_", nonnegative=True),
-                    "n_seen": Value(int),
-                    "next_fit": Value(int),
-                }
-            },
-            optional=True,
-        ),
+        "_stream": {
+            Stream: {
+                "sample": Sparse("csr", "documents of the sample", "n_features_in_", nonnegative=True),
+                "n_seen": int,
+                "next_fit": int,
+            }
+        },
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
