@@ -47,7 +47,7 @@ def test_it_is_the_definition_for_every_container(container, problem, rng):
     weights = rng.random(20) + 0.5
     data = as_data_matrix(CONTAINERS[container](X), weights=weights)
     left, right = frobenius_kkt_residuals(
-        data, data.to_sample_array(W), data.to_device(Ht), l1=(0.3, 0.0), l2=(0.7, 0.0)
+        data, data.to_sample_array(W), data.to_device(Ht), Penalties(l1_W=0.3, l2_W=0.7)
     )
     assert left == pytest.approx(direct(X, W, Ht, weights, 0.3, 0.7), rel=1e-12)
     root = np.sqrt(weights)[:, None]
@@ -59,18 +59,18 @@ def test_a_fit_by_least_squares_is_measured_by_its_gradient(problem):
     data = as_data_matrix(X)
     (found,) = certify(data, W, Ht, beta=2.0, penalties=Penalties(), free=None)
     values = (found.quantities["residual_W"], found.quantities["residual_H"])
-    assert values == pytest.approx(frobenius_kkt_residuals(data, W, Ht), rel=1e-12)
+    assert values == pytest.approx(frobenius_kkt_residuals(data, W, Ht, Penalties()), rel=1e-12)
 
 
 def test_it_is_zero_for_the_minimiser_of_each_factor(problem):
     X, _, Ht = problem
     W = np.array([nnls(Ht, row)[0] for row in X])
-    left, right = frobenius_kkt_residuals(as_data_matrix(X), W, Ht)
+    left, right = frobenius_kkt_residuals(as_data_matrix(X), W, Ht, Penalties())
     assert (W == 0).any()
     assert left < 1e-12
     assert right > 1e-3
     Ht = np.array([nnls(W, column)[0] for column in X.T])
-    assert frobenius_kkt_residuals(as_data_matrix(X), W, Ht)[1] < 1e-12
+    assert frobenius_kkt_residuals(as_data_matrix(X), W, Ht, Penalties())[1] < 1e-12
 
 
 def test_a_zero_with_a_descent_direction_counts(problem):
@@ -78,7 +78,7 @@ def test_a_zero_with_a_descent_direction_counts(problem):
     W = np.array([nnls(Ht, row)[0] for row in X])
     i, j = np.argwhere(W > 0.1)[0]
     W[i, j] = 0.0
-    assert frobenius_kkt_residuals(as_data_matrix(X), W, Ht)[0] > 1e-3
+    assert frobenius_kkt_residuals(as_data_matrix(X), W, Ht, Penalties())[0] > 1e-3
 
 
 @given(power=st.integers(-6, 6), scales=st.lists(st.integers(-4, 4), min_size=3, max_size=3))
@@ -87,34 +87,38 @@ def test_it_has_no_units(power, scales):
     rng = np.random.default_rng(5)
     X, W, Ht = rng.random((10, 6)), rng.random((10, 3)), rng.random((6, 3))
     D = 2.0 ** np.array(scales)
-    first = frobenius_kkt_residuals(as_data_matrix(X), W, Ht)
-    second = frobenius_kkt_residuals(as_data_matrix(X * 4.0**power), W * D * 4.0**power, Ht / D)
+    first = frobenius_kkt_residuals(as_data_matrix(X), W, Ht, Penalties())
+    second = frobenius_kkt_residuals(as_data_matrix(X * 4.0**power), W * D * 4.0**power, Ht / D, Penalties())
     np.testing.assert_allclose(second, first, rtol=1e-10)
 
 
 def test_weights_equal_repetition(problem, rng):
     X, W, Ht = problem
     weights = rng.integers(1, 4, size=20)
-    first = frobenius_kkt_residuals(as_data_matrix(X, weights=weights.astype(float)), W, Ht)
+    first = frobenius_kkt_residuals(as_data_matrix(X, weights=weights.astype(float)), W, Ht, Penalties())
     repeated = as_data_matrix(np.repeat(X, weights, axis=0))
-    np.testing.assert_allclose(first, frobenius_kkt_residuals(repeated, np.repeat(W, weights, axis=0), Ht))
+    np.testing.assert_allclose(
+        first, frobenius_kkt_residuals(repeated, np.repeat(W, weights, axis=0), Ht, Penalties())
+    )
 
 
 def test_empty_components_and_frozen_ones_have_nothing_to_meet(problem):
     X, W, Ht = problem
     Ht[:, 1] = 0.0
     W[:, 1] = 0.0
-    assert np.isfinite(frobenius_kkt_residuals(as_data_matrix(X), W, Ht)).all()
-    _, free = frobenius_kkt_residuals(as_data_matrix(X), W, Ht)
-    _, frozen = frobenius_kkt_residuals(as_data_matrix(X), W, Ht, frozen=np.array([True, True, True]))
+    assert np.isfinite(frobenius_kkt_residuals(as_data_matrix(X), W, Ht, Penalties())).all()
+    _, free = frobenius_kkt_residuals(as_data_matrix(X), W, Ht, Penalties())
+    _, frozen = frobenius_kkt_residuals(
+        as_data_matrix(X), W, Ht, Penalties(), frozen=np.array([True, True, True])
+    )
     assert free > 0
     assert frozen == 0
 
 
 def test_a_matrix_of_zeros_is_no_special_case():
     data = as_data_matrix(np.zeros((4, 3)))
-    assert frobenius_kkt_residuals(data, np.zeros((4, 2)), np.zeros((3, 2))) == (0.0, 0.0)
-    assert frobenius_kkt_residuals(data, np.ones((4, 2)), np.ones((3, 2))) == (np.inf, np.inf)
+    assert frobenius_kkt_residuals(data, np.zeros((4, 2)), np.zeros((3, 2)), Penalties()) == (0.0, 0.0)
+    assert frobenius_kkt_residuals(data, np.ones((4, 2)), np.ones((3, 2)), Penalties()) == (np.inf, np.inf)
 
 
 def beta_parts(X, W, Ht, beta):

@@ -31,6 +31,7 @@ from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.kernels.rows import sum_rows
+from nonneg.losses.penalties import Penalties
 
 DEFAULT_THRESHOLD = 1e-3  # an energy of 1e-6 ||X||^2
 
@@ -113,19 +114,17 @@ def frobenius_kkt_residuals(
     data: DataMatrix,
     W: SampleArray,
     Ht: Array,
+    penalties: Penalties,
     *,
-    l1: tuple[float, float] = (0.0, 0.0),
-    l2: tuple[float, float] = (0.0, 0.0),
     frozen: Array | None = None,
-    squared_norm: float | None = None,
     signed_H: bool = False,
 ) -> tuple[float, float]:
     """Return the KKT residuals of W and of H for half the squared loss, in one pass over the data."""
     _, (energy, gram, cross) = data.map_reduce_rows(
-        _w_part, W, n_out=0, Ht=Ht, h_gram=Ht.T @ Ht, l1=l1[0], l2=l2[0]
+        _w_part, W, n_out=0, Ht=Ht, h_gram=Ht.T @ Ht, l1=penalties.l1_W, l2=penalties.l2_W
     )
-    scale = data.squared_norm() if squared_norm is None else squared_norm
-    energy_h = gram_residual(data.xp, Ht, gram, cross, l1=l1[1], l2=l2[1], frozen=frozen, signed=signed_H)
+    scale, of_H = data.squared_norm(), {"l1": penalties.l1_H, "l2": penalties.l2_H}
+    energy_h = gram_residual(data.xp, Ht, gram, cross, **of_H, frozen=frozen, signed=signed_H)
     return normalized(float(energy), scale), normalized(float(energy_h), scale)
 
 

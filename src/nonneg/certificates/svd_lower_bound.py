@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from nonneg._arrays import is_float32
-from nonneg._random import Seed
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data.eckart_young import eckart_young_bound
@@ -18,19 +17,11 @@ DEFAULT_FACTOR = 1.1
 NAME = "eckart-young-bound"
 
 
-def eckart_young_statement(
-    data: DataMatrix,
-    W: SampleArray,
-    Ht: Array,
-    k: int | None = None,
-    *,
-    factor: float = DEFAULT_FACTOR,
-    rng: Seed = None,
-) -> Statement:
+def eckart_young_statement(data: DataMatrix, W: SampleArray, Ht: Array) -> Statement:
     """Compare the relative error with the Eckart-Young lower bound."""
     # It costs as much as a few iterations of a fit. No factorization of rank k, nonnegative or not, has an
     # error below the bound; that the best nonnegative one reaches it is not claimed.
-    k = int(Ht.shape[1]) if k is None else k
+    k, factor = int(Ht.shape[1]), DEFAULT_FACTOR
     data, scale = with_rank_one_weights(data, 2.0)
     if scale is not None:
         Ht = Ht * scale[:, None]
@@ -39,7 +30,7 @@ def eckart_young_statement(
         sentence = f"{why}, and the Eckart-Young lower bound holds for complete data of equal weights only."
         return Statement(NAME, sentence, None, factor, Verdict.NOT_VERIFIABLE, {"rank": k})
     error = relative_frobenius_error(data, W, Ht)
-    bound = eckart_young_bound(data, k, rng)
+    bound = eckart_young_bound(data, k)
     quantities = {
         "relative_error": error,
         "lower_bound": bound.relative_error,

@@ -1,6 +1,6 @@
-"""Save a run every few seconds, and resume it.
+"""Checkpoint of a run, from which it resumes.
 
-A checkpoint is a folder with one file of arrays and JSON, replaced atomically. It carries a key made of the
+It is a folder with one file of arrays and JSON, replaced atomically. It carries a key made of the
 data, the parameters and the initialization: a run with another key is not resumed.
 """
 
@@ -10,12 +10,10 @@ import hashlib
 import json
 import math
 import time
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,25 +24,11 @@ from nonneg.iteration.history import History
 
 FILE_NAME = "run.npz"
 _COST = 10  # saving takes at most about a tenth of the time
-# What NumPy, zip and JSON raise for files that are truncated, corrupt or of another format
-# (NotImplementedError: a compression method that zipfile does not know; TokenError: a header).
-UNREADABLE = (
-    OSError,
-    EOFError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    NotImplementedError,
-    tokenize.TokenError,
-    SyntaxError,
-    zlib.error,
-)
 
 
-def checkpoint_key(*facts: Any) -> str:
+def checkpoint_key(*parts: Any) -> str:
     """Return a digest of what identifies a run: numbers, texts, lists and dicts of them, and arrays."""
-    return hashlib.sha256(json.dumps(facts, default=_described).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(parts, default=_described).encode()).hexdigest()
 
 
 def _described(value: Any) -> Any:
@@ -75,15 +59,17 @@ def _check_state(state: Any, values: dict[str, Any]) -> None:
 
 
 def check_factors(state: Any, when: str) -> None:
-    """Reject a state whose factors have entries that are not finite and nonnegative."""
+    """Reject a state whose factors have entries that are not finite, or negative where they may not be."""
     # Rows of W may be spread over workers, where a look at them is a pass: the certificate looks at these.
     for name in ("W", "Ht"):
         factor = getattr(state, name, None)
         if factor is None or is_dask(factor) or not hasattr(factor, "shape"):
             continue
         low, high = float(factor.min()), float(factor.max())
-        if not (low >= 0 and high < math.inf):
-            bad = low if not low >= 0 else high
+        may_be_negative = name == "Ht" and getattr(state, "signed", False)
+        good = low > -math.inf if may_be_negative else low >= 0
+        if not (good and high < math.inf):
+            bad = high if good else low
             raise InvalidDataError(f"The factor {name} of the state has an entry {bad:g} {when}.")
 
 
@@ -99,9 +85,9 @@ class Checkpoint:
     _seconds: float = 0.0  # that the last save took
 
     @classmethod
-    def of(cls, folder: str | Path | None, *facts: Any, **options: Any) -> Checkpoint | None:
-        """Return the checkpoint of the run that the facts identify, which decide its iterates; else None."""
-        return None if folder is None else cls(Path(folder), checkpoint_key(*facts), **options)
+    def of(cls, folder: str | Path | None, *parts: Any, **options: Any) -> Checkpoint | None:
+        """Return the checkpoint of the run whose iterates the parts determine; None without a folder."""
+        return None if folder is None else cls(Path(folder), checkpoint_key(*parts), **options)
 
     def due(self) -> bool:
         """Tell whether `interval` seconds have passed since the last save, or more if that took long."""
@@ -151,22 +137,23 @@ class Checkpoint:
                 about = json.loads(bytes(stored["about"]).decode())
                 if about["key"] != self.key:
                     return None
-                values = dict(about["numbers"])
-                for name in stored.files:
-                    if name.startswith("state_"):
-                        values[name[6:]] = self.from_numpy(name[6:], stored[name])
+                arrays = {name[6:]: stored[name] for name in stored.files if name.startswith("state_")}
+                values = about["numbers"] | arrays
                 _check_state(state, values)
+                check_factors(SimpleNamespace(**values), "in the checkpoint")
                 history = History(about["history"])
                 n_iter, seconds = int(about["n_iter"]), float(about["seconds"])
                 if n_iter < 0 or not seconds >= 0 or (len(history) and history.n_iter[-1] != n_iter):
                     raise ValueError(f"{n_iter} iterations in {seconds} seconds do not fit its history")
-                loaded = replace(state, **values)
-                check_factors(loaded, "in the checkpoint")
-                return loaded, n_iter, seconds, history
-        except (*UNREADABLE, zipfile.BadZipFile) as error:
-            # NumPy takes what it does not know for pickled data, and says how to load that all the same.
+        except MemoryError:
+            raise
+        except Exception as error:
+            # NumPy, zip and JSON raise whatever they stumble over. NumPy takes what it does not know for
+            # pickled data, and says how to load that all the same.
             because = "it contains no arrays" if "pickle" in str(error) else str(error)
             raise FileFormatError(
                 f"The checkpoint {path} cannot be read ({because}). Delete it to start over, "
                 "or name another folder."
             ) from error
+        arrays = {name: self.from_numpy(name, array) for name, array in arrays.items()}
+        return replace(state, **about["numbers"] | arrays), n_iter, seconds, history

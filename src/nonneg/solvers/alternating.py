@@ -45,6 +45,7 @@ class AlternatingState:
     level: int = 0  # see `acceleration`: on which data, after how many iterations, and the first violation
     n_iter: int = 0
     first: float = 0.0
+    signed: bool = False  # whether H may have any sign
 
 
 def at_least_zero(value: Any) -> Any:

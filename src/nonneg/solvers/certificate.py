@@ -41,17 +41,9 @@ def certify(
         held[free] = False
         frozen = data.xp.asarray(held, device=Ht.device)
     if beta == 2.0 and not data.has_missing:
-        residuals = frobenius_kkt_residuals(
-            data,
-            W,
-            Ht,
-            l1=(penalties.l1_W, penalties.l1_H),
-            l2=(penalties.l2_W, penalties.l2_H),
-            frozen=frozen,
-            signed_H=signed_H,
-        )
-        return [stationarity_statement(*residuals, n_infeasible=n_infeasible)]
-    residuals = _ratio_residuals(data, W, Ht, beta=beta, penalties=penalties, frozen=frozen)
+        residuals = frobenius_kkt_residuals(data, W, Ht, penalties, frozen=frozen, signed_H=signed_H)
+    else:
+        residuals = _ratio_residuals(data, W, Ht, beta=beta, penalties=penalties, frozen=frozen)
     return [stationarity_statement(*residuals, n_infeasible=n_infeasible, loss=loss or loss_name(beta))]
 
 

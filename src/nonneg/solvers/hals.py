@@ -120,7 +120,7 @@ def hals(
     if variant == "semi":
         _, (gram, cross) = data.map_reduce_rows(_products, W, n_out=0)
         Ht, _ = problem.update_H(Ht, gram.plus_ridge(penalties.l2_H), cross)
-    state = AlternatingState(W, Ht, momentum=0.0)
+    state = AlternatingState(W, Ht, momentum=0.0, signed=variant == "semi")
     if variant == "extrapolated":
         state = replace(state, momentum=SCHEDULE.initial)
     with single_threaded_blas():
