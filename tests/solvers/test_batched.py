@@ -68,17 +68,10 @@ def test_restarts_end_as_single_runs_do(data, monkeypatch, beta, tol):
 def test_restarts_that_go_on_do_so_in_a_smaller_batch(data, monkeypatch, beta):
     options = {"beta": beta, "max_iter": 300, "tol": 1e-3}
     whole = run_restarts(data, 3, spawn(0, 5), **options)
-    sizes = []
-    take = batched.Batch.take
-    monkeypatch.setattr(
-        batched.Batch, "take", lambda self, chosen: sizes.append(len(chosen)) or take(self, chosen)
-    )
     monkeypatch.setattr(batched, "SMALLEST", 1)
     monkeypatch.setattr(batched, "LEAVING", 0.0)
-    # The memory of measures on the GPU is used several times over.
-    monkeypatch.setattr(batched, "ROWS", 4)
+    monkeypatch.setattr(batched, "SECONDS", 0.0)  # a look after every turn
     parts = run_restarts(data, 3, spawn(0, 5), **options)
-    assert sizes
     for a, b in zip(whole, parts, strict=True):
         assert a.n_iter == b.n_iter
         assert a.stop_reason is b.stop_reason
@@ -90,15 +83,15 @@ def test_restarts_that_go_on_do_so_in_a_smaller_batch(data, monkeypatch, beta):
 @pytest.mark.parametrize("beta", [2.0, 1.0])
 def test_an_interrupted_batch_returns_what_it_has(data, monkeypatch, beta):
     whole = run_restarts(data, 3, spawn(0, 3), beta=beta, max_iter=9, tol=0)
-    commit, calls = batched.Batch.commit, []
+    rules, calls = batched.Batch.rules, []
 
     def interrupted(*given):
         calls.append(1)
         if len(calls) == 6:
             raise KeyboardInterrupt
-        commit(*given)
+        return rules(*given)
 
-    monkeypatch.setattr(batched.Batch, "commit", interrupted)
+    monkeypatch.setattr(batched.Batch, "rules", interrupted)
     monkeypatch.setattr(batched, "WARM_UP", 100)  # turns of a graph are not interrupted
     with pytest.warns(InterruptedFitWarning):
         runs = run_restarts(data, 3, spawn(0, 3), beta=beta, max_iter=9, tol=0)
@@ -174,6 +167,11 @@ def test_other_cases_run_one_after_another(data, torch, counts):
         (as_data_matrix(counts), "newton", plain),
     ):
         assert not batched.can_be_batched(other, solver, options)
+
+
+def test_no_iterations_return_the_initial_factors(data):
+    for run in run_restarts(data, 3, spawn(0, 2), beta=2.0, max_iter=0):
+        assert (run.n_iter, run.stop_reason, len(run.history)) == (0, StopReason.MAX_ITER, 0)
 
 
 def test_the_time_of_a_batch_is_divided_among_its_restarts(data):

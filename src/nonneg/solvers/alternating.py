@@ -48,6 +48,11 @@ class AlternatingState:
     signed: bool = False  # whether H may have any sign
 
 
+def slack_of(dtype: Any, squared_norm: float) -> float:
+    """Return by how much rounding may increase the loss."""
+    return (2e-13 if "64" in str(dtype) else 2e-6) * 0.5 * squared_norm
+
+
 def at_least_zero(value: Any) -> Any:
     """Return the number, or zero if it is negative: rounding may take it there."""
     return value.clip(0.0) if on_gpu(value) else max(float(value), 0.0)
@@ -128,8 +133,7 @@ class AlternatingProblem:
     @cached_property
     def slack(self) -> float:
         """By how much rounding may increase the loss."""
-        small = 2e-13 if "64" in str(self.data.dtype) else 2e-6
-        return small * 0.5 * self.squared_norm
+        return slack_of(self.data.dtype, self.squared_norm)
 
     @cached_property
     def l1_H(self) -> Penalties:

@@ -36,7 +36,7 @@ from nonneg.kernels.hals import batched_hals
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers import alternating, newton
-from nonneg.solvers.extrapolation import LOWEST_FRACTION
+from nonneg.solvers.extrapolation import LOWEST_FRACTION, Schedule
 from nonneg.solvers.hals import SHRINK, inner_passes
 from nonneg.solvers.mu import update_ratio
 from nonneg.solvers.newton import DAMPING, SHORTEST_STEP, correlations_of, shared_correlations
@@ -54,48 +54,41 @@ WINDOW = SlowDecrease().window
 # Why a restart has ended.
 CONVERGED, MAX_ITER = 1.0, 2.0
 REASONS = {0.0: StopReason.INTERRUPTED, CONVERGED: StopReason.CONVERGED, MAX_ITER: StopReason.MAX_ITER}
-# Rows of the history on the GPU: the host reads them before they are written again.
-ROWS = 64
+# Iterations of a batch at most: all that was measured stays on the GPU until a restart leaves.
+LONGEST = 1 << 20
 # Turns between two looks take about this many seconds: a look keeps the GPU waiting for a millisecond.
 SECONDS = 4e-2
 # Restarts leave the batch once this part of them has ended: a smaller batch is recorded anew, which takes
 # tens of milliseconds.
-LEAVING = 0.5
-SMALLEST = 8
+LEAVING, SMALLEST = 0.5, 8
 
 
 def can_be_batched(data: DataMatrix, solver: str, options: dict[str, Any]) -> bool:
     """Tell whether restarts of a solver can run as one batch: the plain cases, on a GPU."""
-    if (
-        solver not in ARRAYS
-        or not _on_gpu(data)
-        or not (isinstance(data, DenseMatrix) or _densifies(data, solver))
-    ):
+    if solver not in ARRAYS or not _on_gpu(data):
         return False
-    plain = data.weights is None and data.observed is None and options["free"] is None
-    named = {"beta", "penalties", "tol", "free", "accelerate"}
     loss = options["beta"] == (2.0 if solver == "hals" else 1.0)
-    return plain and loss and not options["penalties"].any and set(options) <= named
+    plain = data.weights is None and data.observed is None and options["free"] is None
+    plain = plain and not options["penalties"].any
+    named = {"beta", "penalties", "tol", "free", "accelerate"}
+    fits = isinstance(data, DenseMatrix) or _bytes(data) <= DENSE_BYTES[solver]
+    return loss and plain and set(options) <= named and fits
 
 
 def _on_gpu(data: DataMatrix) -> bool:
-    return isinstance(data, DenseMatrix | SparseArrayMatrix) and is_cuda_tensor(_entries(data))
+    return isinstance(data, DenseMatrix | SparseArrayMatrix) and is_cuda_tensor(data.to_device(np.zeros(1)))
 
 
-def _entries(data: Any) -> Any:
-    return data.csr.data if isinstance(data, SparseArrayMatrix) else data.array
+def _bytes(data: DataMatrix) -> int:
+    return data.shape[0] * data.shape[1] * (8 if "64" in str(data.dtype) else 4)
 
 
-def _densifies(data: Any, solver: str) -> bool:
-    return data.shape[0] * data.shape[1] * _entries(data).element_size() <= DENSE_BYTES[solver]
-
-
-def batch_size(data: Any, solver: str, k: int) -> int:
+def batch_size(data: DataMatrix, solver: str, k: int) -> int:
     """Return how many restarts fit in memory together."""
     of_X, of_factors = ARRAYS[solver]
-    (n_rows, n_columns), size = data.shape, 8 if "64" in str(data.dtype) else 4
-    one = size * (of_X * n_rows * n_columns + of_factors * k * (n_rows + n_columns))
-    return int(max(1, min(1 << 14, MEMORY_PART * free_memory(_entries(data).device) / one)))
+    of_k = k * (1 / data.shape[0] + 1 / data.shape[1])  # entries of the factors for one of X
+    free = free_memory(data.to_device(np.zeros(1)).device)
+    return int(max(1, min(1 << 14, MEMORY_PART * free / (_bytes(data) * (of_X + of_factors * of_k)))))
 
 
 def restarts_per_batch(
@@ -105,12 +98,10 @@ def restarts_per_batch(
     name = choose_solver(
         solver, container=data.container, shape=data.shape, k=k, beta=beta, missing=data.has_missing
     )
-    options = {"beta": beta, "penalties": penalties, "free": None}
-    if not can_be_batched(data, name, options) or (
-        own_data and (name != "newton" or not isinstance(data, DenseMatrix))
-    ):
-        return 1
-    return batch_size(data, name, k)
+    able = can_be_batched(data, name, {"beta": beta, "penalties": penalties, "free": None})
+    if own_data:
+        able = able and name == "newton" and isinstance(data, DenseMatrix)
+    return batch_size(data, name, k) if able else 1
 
 
 def run_in_batches(
@@ -148,198 +139,152 @@ def run_batched(
 
     "hals" shares its products, so that all restarts must have the same data.
     """
-    import torch
-
-    W, Ht = (torch.stack([pair[at] for pair in factors]).mT.contiguous() for at in (0, 1))
-    problem = (BatchedHals if solver == "hals" else BatchedNewton)(data, max_iter, tol)
-    batch = Batch(problem.begin(data, W, Ht), np.arange(len(factors)))
-    del W, Ht
-    outcome = Outcome(len(factors), problem.measures)
-    if not run_turns(problem.turn, batch, max_iter, outcome):
+    batch = (BatchedHals if solver == "hals" else BatchedNewton)(data, factors, max_iter, tol)
+    runs, ended = batch.run()
+    if not ended:
         warnings.warn(
-            f"Interrupted after {outcome.n_iter.max()} iterations; the best factors so far are returned.",
+            f"Interrupted after {max(run.n_iter for run in runs)} iterations; the best factors so far are "
+            "returned.",
             InterruptedFitWarning,
             stacklevel=2,
         )
-    return [outcome.run(member, problem.state) for member in range(len(factors))]
+    return runs
 
 
 class Batch:
-    """The memory of some restarts: arrays by name, with one entry for each restart."""
-
-    def __init__(self, arrays: dict[str, Any], members: Any) -> None:
-        self.arrays = arrays
-        self.members = members  # which restarts they are
-
-    def take(self, chosen: Any) -> Batch:
-        """Return some of the restarts in memory of their own."""
-        import torch
-
-        index = torch.tensor(chosen, device=self.arrays["loss"].device)
-        arrays = {name: array.index_select(0, index) for name, array in self.arrays.items()}
-        return Batch(arrays, self.members[chosen])
-
-    def commit(self, arrays: dict[str, Any]) -> None:
-        """Write the outcome of a turn."""
-        import torch
-
-        # One call: whenever a run is interrupted, its state is that after some turn.
-        torch._foreach_copy_([self.arrays[name] for name in arrays], list(arrays.values()))
-
-
-class Outcome:
-    """What is known of all restarts: measures of their iterations, and factors of those that have ended."""
-
-    def __init__(self, n: int, measures: Sequence[str]) -> None:
-        self.names = (*measures, "seconds")
-        self.rows: list[list[Any]] = [[] for _ in range(n)]  # of every restart, by look
-        self.n_iter = np.zeros(n, dtype=np.int64)
-        self.finished = np.zeros(n)
-        self.factors: dict[int, tuple[Any, Any, float]] = {}
-
-    def read(self, batch: Batch, before: float, now: float) -> None:
-        """Wait for the turns so far; take the iterations since the last look."""
-        n_iter, finished, history = (
-            batch.arrays[name].cpu().numpy() for name in ("n_iter", "finished", "history")
-        )
-        done = n_iter.astype(np.int64)
-        for place, member in enumerate(batch.members):
-            if new := int(done[place] - self.n_iter[member]):
-                at = (self.n_iter[member] + np.arange(new)) % ROWS
-                seconds = before + (now - before) * (np.arange(new) + 1) / new
-                self.rows[member].append(np.column_stack([history[place, at], seconds]))
-        self.n_iter[batch.members], self.finished[batch.members] = done, finished
-
-    def keep(self, batch: Batch, places: Any) -> None:
-        """Copy the factors of some restarts, apart from the rest of the batch."""
-        for place in places:
-            W, Ht = (batch.arrays[name][int(place)].clone().T for name in ("W", "Ht"))
-            self.factors[int(batch.members[place])] = W, Ht, float(batch.arrays["loss"][int(place)])
-
-    def run(self, member: int, state: Callable[..., Any]) -> Run[Any]:
-        """Return what a single run would have returned; the time is divided among the restarts."""
-        n_iter = int(self.n_iter[member])
-        values = np.concatenate([np.empty((0, len(self.names))), *self.rows[member]])
-        values[:, -1] /= len(self.rows)
-        columns: dict[str, list[Any]] = {"n_iter": list(range(1, n_iter + 1)), "seconds": []}
-        columns |= {name: values[:, i].tolist() for i, name in enumerate(self.names)}
-        W, Ht, loss = self.factors[member]
-        reason = REASONS[float(self.finished[member])]
-        return Run(state(W, Ht, loss=loss), n_iter, reason, History(columns), reason.value)
-
-
-def run_turns(turn: Callable[[Batch], None], batch: Batch, max_iter: int, outcome: Outcome) -> bool:
-    """Do turns until all restarts have ended; tell whether they did."""
-    started, before, of_turn = time.perf_counter(), 0.0, 1.0
-    n_turns, graph, interrupted, remaining = 0, None, False, max_iter
-    while True:
-        wanted = int(min(max(SECONDS / of_turn, 1), ROWS // 2, remaining))
-        try:
-            for _ in range(wanted):
-                if graph is None and n_turns >= WARM_UP and is_cuda_tensor(batch.arrays["loss"]):
-                    graph = record(lambda batch=batch: turn(batch))[0]  # type: ignore[misc]
-                if graph:
-                    graph.replay()
-                else:
-                    turn(batch)
-                n_turns += 1
-        except KeyboardInterrupt:
-            forget_interrupt()
-            interrupted = True
-        batch.arrays["n_iter"].cpu()  # waits
-        now = time.perf_counter() - started
-        outcome.read(batch, before, now)
-        of_turn, before = (now - before) / wanted, now
-        finished = outcome.finished[batch.members]
-        live, ended = np.flatnonzero(finished == 0), np.flatnonzero(finished)
-        if interrupted or not live.size:
-            break
-        remaining = int(max_iter - outcome.n_iter[batch.members][live].min())
-        if ended.size and ended.size >= LEAVING * len(finished) and len(finished) > SMALLEST:
-            outcome.keep(batch, ended)
-            batch, n_turns, graph = batch.take(live), 0, None
-    outcome.keep(batch, np.arange(len(batch.members)))
-    return not interrupted
-
-
-class BatchedProblem:
-    """What the problems of a batch share; `begin(data, W, H)` of a method returns the first arrays."""
+    """The memory of some restarts, arrays by name with one entry for each, and what a method does with it."""
 
     measures: tuple[str, ...]  # of an iteration
     state: Callable[..., Any]  # in which a run ends
+    # Returns the first arrays of the method, given data, W, H and an array of zeros.
+    begin: Callable[..., dict[str, Any]]
     # Tries one iteration of every restart, given the arrays and which restarts are active. Returns arrays,
     # changed for active restarts alone, numbers of all of them, and which of them have ended an iteration.
     attempt: Callable[..., tuple[dict[str, Any], dict[str, Any], Any]]
 
-    def __init__(self, data: Sequence[Any], max_iter: int, tol: float) -> None:
-        shared = all(each is data[0] for each in data)
-        self.X: Any = data[0].array if shared else None  # of all restarts; None if each has its own
-        self.n_rows, self.max_iter, self.tol = data[0].shape[0], max_iter, tol
-
-    def numbers(self, n: int, device: Any, **first: Any) -> dict[str, Any]:
-        """Return the numbers of every restart at its beginning."""
+    def __init__(self, data: Sequence[Any], factors: Sequence[Any], max_iter: int, tol: float) -> None:
         import torch
 
-        zero = torch.zeros(n, dtype=torch.float64, device=device)
-        names = ("momentum", "n_iter", "finished", "mark", *self.measures)
-        names = (*names, *(f"first_{name}" for name in self.measures))
-        numbers = {name: zero.clone() for name in names} | {"ceiling": zero + 1.0}
-        numbers["history"] = zero.new_zeros((n, ROWS, len(self.measures)))
-        return numbers | {name: zero + value for name, value in first.items()}
+        shared = all(each is data[0] for each in data)
+        self.X: Any = data[0].array if shared else None  # of all restarts; None if each has its own
+        self.n_rows, self.max_iter, self.tol = data[0].shape[0], int(min(max_iter, LONGEST)), tol
+        self.n_restarts, self.members = len(factors), np.arange(len(factors))  # which of them are in it
+        W, Ht = (torch.stack([pair[at] for pair in factors]).mT.contiguous() for at in (0, 1))
+        zero = torch.zeros(len(factors), dtype=torch.float64, device=W.device)
+        self.arrays: dict[str, Any] = {
+            "n_iter": zero,
+            "finished": zero + (0.0 if self.max_iter else MAX_ITER),
+            "momentum": zero.clone(),  # of the next try
+            "ceiling": zero + 1.0,
+            # The last row is for what restarts that have ended go on measuring.
+            "history": zero.new_zeros((len(factors), self.max_iter + 1, len(self.measures))),
+        }
+        self.arrays |= self.begin(data, W, Ht, zero.clone())
 
-    def turn(self, batch: Batch) -> None:
+    def turn(self) -> None:
         """Try one iteration of every restart; those that have ended stay as they are."""
         import torch
 
-        now = batch.arrays
+        now = self.arrays
         active = now["finished"] == 0
         arrays, numbers, done = self.attempt(now, active)
         measured = torch.stack([numbers[name] for name in self.measures], dim=1)[:, None]
-        place = (now["n_iter"] % ROWS).long()[:, None, None].expand(measured.shape)
+        now["history"].scatter_(1, now["n_iter"].long()[:, None, None].expand(measured.shape), measured)
         numbers |= self.rules(now, numbers, done)
-        numbers = {name: torch.where(active, number, now[name]) for name, number in numbers.items()}
-        batch.commit(arrays | numbers | {"history": now["history"].scatter(1, place, measured)})
+        new = arrays | {name: torch.where(active, number, now[name]) for name, number in numbers.items()}
+        # One call: whenever a run is interrupted, its state is that after some turn.
+        torch._foreach_copy_([now[name] for name in new], list(new.values()))
 
     def rules(self, now: dict[str, Any], numbers: dict[str, Any], done: Any) -> dict[str, Any]:
         """Return the number of iterations, and whether a restart has ended; see `iteration.stopping`."""
         import torch
 
-        n_iter = now["n_iter"] + done
-        after = {"n_iter": n_iter}
-        for name in self.measures:
-            first = f"first_{name}"
-            after[first] = torch.where(done & (n_iter == 1), numbers[name], now[first])
-        loss, looks = numbers["loss"], done & ((n_iter - 1) % WINDOW == 0)
-        finished = torch.where(done & (n_iter >= self.max_iter), MAX_ITER, torch.zeros_like(loss))
+        n_iter, history = now["n_iter"] + done, now["history"]
+        finished = torch.where(done & (n_iter >= self.max_iter), MAX_ITER, torch.zeros_like(n_iter))
         if self.tol > 0:
-            losses = (loss, now["mark"], after["first_loss"])
-            error, before, start = (torch.sqrt(2.0 * each.clip(0.0)) for each in losses)
-            small = looks & (n_iter > WINDOW) & (before - error <= WINDOW * self.tol * start)
+            earlier = (n_iter - 1 - WINDOW).clip(min=0).long()[:, None]
+            losses = history[:, 0, 0], history[:, :, 0].gather(1, earlier)[:, 0], numbers["loss"]
+            first, before, error = (torch.sqrt(2.0 * loss.clip(0.0)) for loss in losses)
+            looks = done & (n_iter > WINDOW) & ((n_iter - 1) % WINDOW == 0)
+            small = looks & (before - error <= WINDOW * self.tol * first)
             if "violation" in numbers:
-                small = small | (done & (numbers["violation"] <= self.tol * after["first_violation"]))
+                small = small | (done & (numbers["violation"] <= self.tol * history[:, 0, 1]))
             finished = torch.where(small, CONVERGED, finished)
-        return after | {"finished": finished, "mark": torch.where(looks, loss, now["mark"])}
+        return {"n_iter": n_iter, "finished": finished}
+
+    def run(self) -> tuple[list[Run[Any]], bool]:
+        """Do turns until all restarts have ended; return their runs, and whether they did."""
+        runs: dict[int, Run[Any]] = {}
+        started, of_turn, n_turns, graph, interrupted = time.perf_counter(), 1.0, 0, None, False
+        remaining = self.max_iter
+        while True:
+            wanted, before = int(min(max(SECONDS / of_turn, 1), remaining)), time.perf_counter()
+            try:
+                for _ in range(wanted):
+                    if graph is None and n_turns >= WARM_UP and is_cuda_tensor(self.arrays["loss"]):
+                        graph = record(self.turn)[0]
+                    if graph:
+                        graph.replay()
+                    else:
+                        self.turn()
+                    n_turns += 1
+            except KeyboardInterrupt:
+                forget_interrupt()
+                interrupted = True
+            # These wait for the turns so far.
+            n_iter, finished = (self.arrays[name].cpu().numpy() for name in ("n_iter", "finished"))
+            of_turn = (time.perf_counter() - before) / max(wanted, 1)
+            live, ended = np.flatnonzero(finished == 0), np.flatnonzero(finished)
+            ends = interrupted or not live.size
+            if ends or (len(ended) >= LEAVING * len(finished) and len(finished) > SMALLEST):
+                seconds = (time.perf_counter() - started) / self.n_restarts
+                for place in np.arange(len(finished)) if ends else ended:
+                    number = int(self.members[place])
+                    runs[number] = self.run_of(int(place), int(n_iter[place]), finished[place], seconds)
+                if ends:
+                    return [runs[number] for number in range(self.n_restarts)], not interrupted
+                self.take(live)
+                n_turns, graph = 0, None
+            remaining = int(self.max_iter - n_iter[live].min())
+
+    def take(self, chosen: Any) -> None:
+        """Go on with some of the restarts, in memory of their own."""
+        import torch
+
+        index = torch.tensor(chosen, device=self.arrays["loss"].device)
+        self.arrays = {name: array.index_select(0, index) for name, array in self.arrays.items()}
+        self.members = self.members[chosen]
+
+    def run_of(self, place: int, n_iter: int, finished: float, seconds: float) -> Run[Any]:
+        """Return what a single run would have returned; the time is divided among restarts and iterations."""
+        values = self.arrays["history"][place, :n_iter].cpu().numpy()
+        columns: dict[str, list[Any]] = {"n_iter": list(range(1, n_iter + 1))}
+        columns["seconds"] = [seconds * number / n_iter for number in columns["n_iter"]]
+        columns |= {name: values[:, i].tolist() for i, name in enumerate(self.measures)}
+        W, Ht = (self.arrays[name][place].clone().T for name in ("W", "Ht"))
+        state = self.state(W, Ht, loss=float(self.arrays["loss"][place]))
+        reason = REASONS[float(finished)]
+        return Run(state, n_iter, reason, History(columns), reason.value)
 
 
-class BatchedHals(BatchedProblem):
+class BatchedHals(Batch):
     """Extrapolated HALS, as in `solvers.alternating`."""
 
     measures = ("loss", "violation")
     state = alternating.AlternatingState
 
-    def begin(self, data: Sequence[Any], W: Array, H: Array) -> dict[str, Any]:
+    def begin(self, data: Sequence[Any], W: Array, H: Array, zero: Array) -> dict[str, Any]:
         """Return the first arrays; the first turn has nothing to extrapolate from."""
         self.squared_norm, self.passes = data[0].squared_norm(), inner_passes(data[0], H.shape[1])
-        self.slack = (2e-13 if "64" in str(W.dtype) else 2e-6) * 0.5 * self.squared_norm
-        first = {"loss": np.inf, "momentum": alternating.SCHEDULE.initial, "restarts": 0.0, "used": 0.0}
-        numbers = self.numbers(W.shape[0], W.device, **first)
+        self.slack = alternating.slack_of(data[0].dtype, self.squared_norm)
+        numbers = {"loss": zero + np.inf, "violation": zero, "restarts": zero.clone()}
         return numbers | {"W": W, "W_plain": W.clone(), "Ht": H, "Ht_next": H.clone()}
 
     def attempt(self, now: dict[str, Any], active: Any) -> tuple[dict[str, Any], dict[str, Any], Any]:
         """Try one iteration of every restart; see `AlternatingProblem.candidates`."""
         import torch
 
-        X, schedule, used, before = self.X, alternating.SCHEDULE, now["used"], now["loss"]
+        X, used, before = self.X, now["momentum"], now["loss"]
         amount = used.to(X.dtype)[:, None, None]
         cross = (now["Ht_next"].flatten(0, 1) @ X.T).reshape(now["W"].shape)
         gram = now["Ht_next"] @ now["Ht_next"].mT
@@ -358,49 +303,42 @@ class BatchedHals(BatchedProblem):
         following = (H + amount * (H - now["Ht"])).clip(0.0)
 
         rejected = (used > 0) & (loss > before)
-        accepted = (used > 0) & ~rejected
         worse = ~rejected & (loss > before + self.slack)  # by rounding: the better pair is kept
-        raised = (schedule.ceiling_growth * now["ceiling"]).clip(max=1.0)
-        slowed = used / schedule.decay
-        if schedule.max_restarts is not None:
-            slowed = torch.where(now["restarts"] + 1 >= schedule.max_restarts, 0.0, slowed)
-        momentum = torch.where(accepted, torch.minimum(schedule.growth * used, raised), now["momentum"])
-        momentum = torch.where(rejected, slowed, torch.where(worse, 0.0, momentum))
-        used = torch.where(rejected, 0.0, momentum)
+        momentum, ceiling = _scheduled(alternating.SCHEDULE, used, now["ceiling"], ~rejected)
+        most = alternating.SCHEDULE.max_restarts
+        restarts = torch.where(rejected, now["restarts"] + 1, torch.where(used > 0, 0.0, now["restarts"]))
+        restarts = torch.where(worse, most, restarts)
+        momentum = torch.where(restarts >= most, 0.0, momentum)
         numbers = {
             "loss": torch.where(rejected | worse, before, loss),
             "violation": violation,
             "momentum": momentum,
-            "ceiling": torch.where(rejected, now["used"], torch.where(accepted, raised, now["ceiling"])),
-            "restarts": torch.where(
-                rejected, now["restarts"] + 1, torch.where(accepted, 0.0, now["restarts"])
-            ),
-            "used": used,
+            "ceiling": ceiling,
+            "restarts": restarts,
         }
         taken, worse = ~rejected & ~worse & active, worse & active
         arrays = {
-            "W": choose(taken, chosen, now["W"]),
-            "W_plain": choose(taken, W, choose(worse, now["W"], now["W_plain"])),
-            "Ht": choose(taken, H, now["Ht"]),
-            "Ht_next": choose(taken, choose(used > 0, following, H), now["Ht"]),
+            "W": _choose(taken, chosen, now["W"]),
+            "W_plain": _choose(taken, W, _choose(worse, now["W"], now["W_plain"])),
+            "Ht": _choose(taken, H, now["Ht"]),
+            "Ht_next": _choose(taken, _choose(momentum > 0, following, H), now["Ht"]),
         }
         return arrays, numbers, ~rejected
 
 
-class BatchedNewton(BatchedProblem):
+class BatchedNewton(Batch):
     """Newton steps for the Kullback-Leibler divergence, as in `solvers.newton`."""
 
     measures = ("loss",)
     state = newton.NewtonState
 
-    def begin(self, data: Sequence[Any], W: Array, H: Array) -> dict[str, Any]:
+    def begin(self, data: Sequence[Any], W: Array, H: Array, zero: Array) -> dict[str, Any]:
         """Return the first arrays: the rows of W alone have moved."""
         import torch
 
-        different = {id(each): each for each in data}
         scales = {
-            name: (BetaLoss.of(each, 1.0).lower_bound, each.shape[1] * (each.mean() or 1.0))
-            for name, each in different.items()
+            id(each): (BetaLoss.of(each, 1.0).lower_bound, each.shape[1] * (each.mean() or 1.0))
+            for each in {id(each): each for each in data}.values()
         }
         bounds, units = (to_device(part, W) for part in np.array([scales[id(each)] for each in data]).T)
         own = {} if self.X is not None else {"X": torch.stack([each.array for each in data])}
@@ -408,11 +346,8 @@ class BatchedNewton(BatchedProblem):
         W, _ = self.move_W(arrays, W, H, torch.sum(H, dim=1))
         arrays |= self.sums(arrays, W, H)
         steps = torch.ones_like(arrays["columns"])
-        arrays |= {
-            "W_before": W.clone(), "Ht": H, "Ht_plain": H.clone(), "steps": steps, "tried": steps.clone(),
-        }  # fmt: skip
-        # A momentum is that of the next try.
-        return self.numbers(W.shape[0], W.device, tries=0.0) | arrays
+        first = {"W_before": W.clone(), "Ht": H, "Ht_plain": H.clone(), "tries": zero}
+        return arrays | first | {"steps": steps, "tried": steps.clone()}
 
     def move_W(self, arrays: dict[str, Array], start: Array, H: Array, means: Array) -> tuple[Array, Array]:
         """Return W after a Newton step, and the losses of the columns before it."""
@@ -484,51 +419,49 @@ class BatchedNewton(BatchedProblem):
         W, at_start = self.move_W(now, _bounded(now["W"], now["W_before"], amount), H, means)
         new = self.sums(now, W, H)
         new_loss = new.pop("loss")
-        doubled = (2.0 * steps).clip(max=1.0)
         gained, change = steps * slopes, at_start - now["columns"]
-        unclear = -gained < 1e-12 * new["columns"]
-        best = newton.power_of_two(torch, gained, change, most=2.0)
-        following = torch.where(unclear, 2.0 * steps, steps * best).clip(newton.SHORTEST, 1.0)
-        new |= {"Ht": H, "Ht_plain": plain, "steps": torch.where(rests[:, None], following, doubled)}
+        following, shorter = newton.next_steps(torch, steps, gained, change, new["columns"])
+        following = torch.where(rests[:, None], following, (2.0 * steps).clip(max=1.0))
+        new |= {"Ht": H, "Ht_plain": plain, "steps": following}
         # Restarts with momentum try again without it first, with the same steps.
-        worse = rests[:, None] & (change > 0)
-        shorter = torch.where(worse, steps * newton.power_of_two(torch, gained, change, most=0.5), steps)
+        shorter = torch.where(rests[:, None], shorter, steps)
 
         good = new_loss <= loss
         nothing = newton.NOTHING["float64" if H.dtype == torch.float64 else "float32"]
         hopeless = rests & (torch.sum(gained, dim=1) > -nothing * torch.abs(loss))
         # Rounding only: the better pair is kept, and the stopping rule ends the run.
         stuck = ~good & (hopeless | (tries + 1 >= newton.TRIES))
-        numbers = self.schedule(now, good, stuck)
-        numbers |= {
+        momentum, ceiling = _scheduled(newton.SCHEDULE, momentum, now["ceiling"], good)
+        numbers = {
             "loss": torch.where(good, new_loss, loss),
+            "momentum": momentum,
+            "ceiling": torch.where(stuck, 1.0, ceiling),
             # After an iteration that kept its pair the same tries would fail: one is enough.
             "tries": torch.where(good, 0.0, torch.where(stuck, newton.TRIES - 1.0, tries + 1)),
         }
         done, good, stuck = good | stuck, good & active, stuck & active
-        old = now | {"Ht_plain": choose(stuck, now["Ht"], now["Ht_plain"])}
-        arrays = {name: choose(good, array, old[name]) for name, array in new.items()}
-        arrays["W_before"] = choose(good | stuck, now["W"], now["W_before"])
-        arrays["tried"] = choose(good, new["steps"], choose(stuck, now["steps"], shorter))
+        old = now | {"Ht_plain": _choose(stuck, now["Ht"], now["Ht_plain"])}
+        arrays = {name: _choose(good, array, old[name]) for name, array in new.items()}
+        arrays["W_before"] = _choose(good | stuck, now["W"], now["W_before"])
+        arrays["tried"] = _choose(good, new["steps"], _choose(stuck, now["steps"], shorter))
         return arrays, numbers, done
 
-    def schedule(self, now: dict[str, Any], good: Any, stuck: Any) -> dict[str, Any]:
-        """Return momentum and ceiling after a turn."""
-        import torch
 
-        schedule, momentum, ceiling = newton.SCHEDULE, now["momentum"], now["ceiling"]
-        # A momentum of zero may have been a rejected one: the schedule goes on below it.
-        rests = momentum == 0
-        below = rests & (ceiling < 1.0)
-        raised = (schedule.ceiling_growth * ceiling).clip(max=1.0)
-        grown = torch.where(rests, schedule.initial, torch.minimum(raised, schedule.growth * momentum))
-        grown = torch.where(below, ceiling / schedule.decay, grown)
-        rejected = torch.where(rests, ceiling, momentum)
-        ceiling = torch.where(good, torch.where(below, ceiling, raised), torch.where(stuck, 1.0, rejected))
-        return {"momentum": torch.where(good, grown, 0.0), "ceiling": ceiling}
+def _scheduled(schedule: Schedule, momentum: Any, ceiling: Any, good: Any) -> tuple[Any, Any]:
+    """Return momentum and ceiling of every restart after a try that was good, or rejected: then it rests."""
+    import torch
+
+    # A momentum of zero may have been a rejected one: the schedule goes on below it.
+    rests = momentum == 0
+    below = rests & (ceiling < 1.0)
+    raised = (schedule.ceiling_growth * ceiling).clip(max=1.0)
+    grown = torch.where(rests, schedule.initial, torch.minimum(raised, schedule.growth * momentum))
+    grown = torch.where(below, ceiling / schedule.decay, grown)
+    rejected = torch.where(rests, ceiling, momentum)
+    return torch.where(good, grown, 0.0), torch.where(good, torch.where(below, ceiling, raised), rejected)
 
 
-def choose(chosen: Any, new: Any, old: Any) -> Any:
+def _choose(chosen: Any, new: Any, old: Any) -> Any:
     """Return the arrays of chosen restarts, and the old ones of the others."""
     import torch
 

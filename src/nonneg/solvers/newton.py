@@ -522,10 +522,7 @@ class NewtonProblem:
         changes, at_start = self.evaluate(state, Ht, 0.0)
         assert state.columns is not None
         change = at_start + self.column_penalties(Ht) - (state.columns + self.column_penalties(state.Ht))
-        unclear = -gained < 1e-12 * changes["columns"]
-        best = power_of_two(xp, gained, change, most=2.0)
-        following = xp.clip(xp.where(unclear, 2.0 * steps, steps * best), min=SHORTEST, max=1.0)
-        shorter = xp.where(change > 0, steps * power_of_two(xp, gained, change, most=0.5), steps)
+        following, shorter = next_steps(xp, steps, gained, change, changes["columns"])
         return changes | of_pair | {"steps": following, "shorter": shorter}
 
     def candidates(self, state: NewtonState) -> Candidates:
@@ -553,7 +550,18 @@ class NewtonProblem:
         return {"momentum": following.momentum, "ceiling": following.ceiling}
 
 
-def power_of_two(xp: Any, slope: Array, change: Array, *, most: float) -> Array:
+def next_steps(xp: Any, steps: Array, gained: Array, change: Array, losses: Array) -> tuple[Array, Array]:
+    """Return the next steps of columns, and shorter ones for those that became worse.
+
+    Given what the present steps were to gain, and what became of the `losses`.
+    """
+    unclear = -gained < 1e-12 * losses
+    best = steps * _power_of_two(xp, gained, change, most=2.0)
+    following = xp.clip(xp.where(unclear, 2.0 * steps, best), min=SHORTEST, max=1.0)
+    return following, xp.where(change > 0, steps * _power_of_two(xp, gained, change, most=0.5), steps)
+
+
+def _power_of_two(xp: Any, slope: Array, change: Array, *, most: float) -> Array:
     """Return about where a parabola with this slope at 0 and this change at 1 is lowest: a power of two."""
     bend = change - slope
     factor = xp.full_like(slope, 0.125)
