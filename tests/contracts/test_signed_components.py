@@ -107,3 +107,13 @@ def test_data_too_wide_for_products_with_the_update_of_W(rng):
     X = rng.normal(size=(130, 150))
     result = factorize(X, 60, signed_components=True, rng=0, max_iter=3, tol=0)
     assert result.loss == pytest.approx(0.5 * np.linalg.norm(X - result.W @ result.H) ** 2)
+
+
+def test_a_run_with_a_callback_resumes_from_its_checkpoint(signed, tmp_path):
+    """Components below zero were once taken for a broken state."""
+    X, _ = signed
+    options = {"signed_components": True, "init": "random", "random_state": 0, "tol": 0}
+    options["callback"] = lambda progress: False
+    NMF(3, max_iter=5, checkpoint=tmp_path, **options).fit(X)
+    resumed = NMF(3, max_iter=9, checkpoint=tmp_path, **options).fit(X)
+    np.testing.assert_allclose(resumed.components_, NMF(3, max_iter=9, **options).fit(X).components_)

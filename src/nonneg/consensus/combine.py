@@ -17,7 +17,7 @@ from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.reconstruction import reconstruction_error
+from nonneg.solvers.result import reconstruction_error
 
 # Rows of the thinned clustergram: more than a screen shows.
 _SHOWN = 300

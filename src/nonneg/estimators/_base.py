@@ -27,8 +27,8 @@ from nonneg.data.door import Request, wrap
 from nonneg.estimators.saving import Fields, Names, SavableEstimator, StoredArray
 from nonneg.exceptions import ShapeError
 from nonneg.iteration import History
-from nonneg.solvers.reconstruction import mean_deviance
 from nonneg.solvers.registry import beta_of
+from nonneg.solvers.result import mean_deviance
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")

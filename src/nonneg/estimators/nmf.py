@@ -41,11 +41,15 @@ from nonneg.estimators.scaled_columns import (
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.iteration import Progress
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.factorize import checked_negative, checked_rank, initial_factors, run_of
-from nonneg.solvers.numbers import check_numbers
+from nonneg.solvers.factorize import (
+    check_numbers,
+    checked_negative,
+    checked_rank,
+    initial_factors,
+    run_of,
+)
 from nonneg.solvers.online import OnlineState, decay_of, online_step
-from nonneg.solvers.reconstruction import reconstruction_error
-from nonneg.solvers.result import FactorizationResult, returned
+from nonneg.solvers.result import FactorizationResult, reconstruction_error, returned
 from nonneg.solvers.robust import Huber, checked_dense
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -25,22 +26,27 @@ from nonneg.data.door import Request, wrap
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import rows_only
 from nonneg.data.views import column_weights, scaled_columns, unweighted, with_rank_one_weights
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, LostRowsError, UnsupportedError
+from nonneg.exceptions import (
+    InvalidDataError,
+    InvalidParameterError,
+    LostRowsError,
+    NonnegWarning,
+    UnsupportedError,
+)
 from nonneg.initializers.custom import check_factor
 from nonneg.initializers.registry import INITS, default_init
 from nonneg.iteration import Checkpoint, Progress, Run, StopReason
-from nonneg.iteration.checkpoint import checkpoint_key
 from nonneg.iteration.progress import announce, phase, reporter
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.numbers import check_numbers, free_components, warn_of_one_sided_l1
 from nonneg.solvers.registry import SOLVERS, beta_of, choose_solver, loss_name
-from nonneg.solvers.restarts import Restart, best_run, continued
+from nonneg.solvers.restarts import Restart, best_run, continued, final_loss
 from nonneg.solvers.result import FactorizationResult, returned
 from nonneg.solvers.robust import PER_ROUND, Huber, checked_dense, reweighted_fit
 
+LARGEST = float(np.finfo(np.float64).max)
 # Changes of the error below this are rounding: no tolerance is advised there.
 SMALLEST_TOL = 1e-12
 NOT_A_NUMBER = (
@@ -223,7 +229,8 @@ def run_robust(
     )
     given = options["W"] is not None or options["H"] is not None
     options["init"] = _checked_init(options["init"], n_init, data.shape, n_components, given=given)
-    same = {name: options[name] for name in ("penalties", "tol", "max_iter", "frozen_components", "callback")}
+    same = {name: options[name] for name in ("penalties", "tol", "max_iter", "callback")}
+    same["free"] = free_components(options["frozen_components"], n_components, options["H"])
     # A few iterations of the squared loss only: its minimum may have components of outliers.
     options["max_iter"] = min(PER_ROUND, options["max_iter"])
     results = []
@@ -298,24 +305,22 @@ def run_factorization(
 
     def begin(number: int, random: np.random.Generator) -> Restart:
         first_W, first_Ht = initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free)
-        restart = Restart(first_W, first_Ht)
+        own: dict[str, Any] = {}
         if folder is not None:
-            restart.checkpoint = Checkpoint(
+            own["checkpoint"] = Checkpoint.of(
                 folder if n_init == 1 else folder / f"restart-{number}",
-                checkpoint_key(
-                    [name, beta, k, repr(penalties), tol, init, free, accelerate, signed_components],
-                    str(random.bit_generator.state) if shuffle else None,
-                    data.container,
-                    fingerprint(data, first_W),
-                    first_Ht,  # the initialization belongs to the key: another seed is another run
-                ),
+                [name, beta, k, repr(penalties), tol, init, free, accelerate, signed_components],
+                str(random.bit_generator.state) if shuffle else None,
+                data.container,
+                fingerprint(data, first_W),
+                first_Ht,  # the initialization belongs to the key: another seed is another run
                 from_numpy=lambda name, array: (
                     data.to_sample_array(array) if name.startswith("W") else data.to_device(array)
                 ),
             )
         if shuffle and SOLVERS[name].betas == (2.0, 2.0):
-            restart.options["shuffle"] = random
-        return restart
+            own["shuffle"] = random
+        return first_W, first_Ht, own
 
     # Then restarts may be initialized together.
     plain = init == "random" and folder is None and not shuffle and free is None and not given
@@ -323,20 +328,19 @@ def run_factorization(
     with threads(n_jobs), device_work(data, k), chosen_products():
         if n_init == 1:
             with phase(f"{caller}: computing the initialization", verbose):
-                only = begin(0, generator(rng))
-            options = {"checkpoint": only.checkpoint} | only.options | run_options
-            options["progress"] = reporter(caller, verbose)
+                first_W, first_Ht, own = begin(0, generator(rng))
+            options = run_options | own | {"progress": reporter(caller, verbose)}
             try:
-                best = SOLVERS[name].run(data, only.W, only.Ht, **options)
+                best = SOLVERS[name].run(data, first_W, first_Ht, **options)
             except LostRowsError as lost:
-                best = continued(lost, SOLVERS[name].run, data, only.W, only.Ht, **options)
-            del only  # on a GPU, its memory serves the encoding
+                best = continued(lost, SOLVERS[name].run, data, first_W, first_Ht, **options)
+            del first_W, first_Ht  # on a GPU, their memory serves the encoding
         else:
             best = best_run(
                 data, k, spawn(rng, n_init), solver=name, begin=None if plain else begin, init=init,
                 verbose=verbose, caller=caller, **run_options,
             )  # fmt: skip
-        W, Ht, value = best.state.W, best.state.Ht, _final_loss(best)
+        W, Ht, value = best.state.W, best.state.Ht, final_loss(best)
         if final_encoding or not len(best.history):
             with phase(f"{caller}: encoding the samples", verbose):
                 W, of_rows = encode(data, Ht, beta=beta, penalties=penalties, max_iter=encoding_max_iter)
@@ -366,6 +370,64 @@ def run_factorization(
         solver=name,
         loss_name=loss_name(beta),
     )
+
+
+def check_numbers(max_iter: Any, tol: Any, alpha_W: Any, alpha_H: Any, l1_ratio: Any) -> None:
+    """Reject numbers out of range."""
+
+    def number(name: str, value: Any, low: float, high: float) -> None:
+        good = isinstance(value, int | float | np.integer | np.floating) and low <= value <= high
+        if not good:
+            limit = f"at least {low:g}" if high >= LARGEST else f"between {low:g} and {high:g}"
+            raise InvalidParameterError(f"{name} must be a number {limit}, got {value!r}.")
+
+    number("max_iter", max_iter, 0, float("inf"))
+    if max_iter < LARGEST and max_iter != int(max_iter):
+        raise InvalidParameterError(f"max_iter must be a whole number, got {max_iter!r}.")
+    number("tol", tol, 0, float("inf"))
+    number("alpha_W", alpha_W, 0, LARGEST)
+    number("l1_ratio", l1_ratio, 0, 1)
+    if alpha_H != "same":
+        number("alpha_H", alpha_H, 0, LARGEST)
+
+
+def warn_of_one_sided_l1(penalties: Penalties, free: IntArray | None) -> None:
+    """Warn of an L1 penalty on one factor alone, which scaling makes ineffective."""
+    if free is not None and len(free) == 0:
+        return
+    for factor, other, l1, rest in (
+        ("W", "H", penalties.l1_W, penalties.l1_H + penalties.l2_H),
+        ("H", "W", penalties.l1_H, penalties.l1_W + penalties.l2_W),
+    ):
+        if l1 > 0 and rest == 0:
+            warnings.warn(
+                f"The L1 penalty is on {factor} only: scaling {factor} down and {other} up makes it "
+                f"arbitrarily small without changing W H. Set alpha_{other} > 0 as well.",
+                NonnegWarning,
+                stacklevel=4,
+            )
+
+
+def free_components(frozen: Sequence[int] | None, k: int, H: Any) -> IntArray | None:
+    """Return the components that are not frozen; None stands for all of them."""
+    if frozen is None:
+        return None
+    indices = np.asarray(frozen)
+    if indices.size == 0:
+        return None
+    if indices.ndim != 1 or indices.dtype.kind not in "iu":
+        raise InvalidParameterError(
+            f"frozen_components must be a sequence of indices of rows of H, got {frozen!r}."
+        )
+    if H is None:
+        raise InvalidParameterError(
+            "frozen_components names rows of H to keep, but H is not given. Pass H with these rows filled in."
+        )
+    wanted = {int(i) for i in indices}
+    bad = sorted(i for i in wanted if not 0 <= i < k)
+    if bad:
+        raise InvalidParameterError(f"frozen_components contains {bad[0]}, but components are 0 to {k - 1}.")
+    return np.asarray([i for i in range(k) if i not in wanted], dtype=np.int64)
 
 
 def checked_negative(negative: Any, beta: float, *, signed_components: bool) -> str:
@@ -413,10 +475,6 @@ def _check_signed(data: DataMatrix, solver: str, init: str | None) -> None:
             f"X has negative entries, which solver={solver!r} with init={init!r} does not take. Use solver="
             "'auto', and init=None, 'random' or 'nndsvd-scaled'."
         )
-
-
-def _final_loss(run: Run[Any]) -> float:
-    return float(run.history.loss[-1]) if len(run.history) else math.inf
 
 
 def _how_it_ended(run: Run[Any], solver: str, tol: float) -> str:

@@ -6,8 +6,8 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,21 +17,14 @@ from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
 from nonneg.exceptions import LostRowsError, NonnegWarning
 from nonneg.initializers.registry import INITS
-from nonneg.iteration import Checkpoint, History, Progress, Run, StopReason
+from nonneg.iteration import History, Progress, Run, StopReason
 from nonneg.iteration.progress import StepCounter
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.registry import SOLVERS, choose_solver
 
-
-@dataclass
-class Restart:
-    """Where a restart begins."""
-
-    W: SampleArray
-    Ht: Array
-    checkpoint: Checkpoint | None = None
-    options: dict[str, Any] = field(default_factory=dict)  # of the solver, for this restart alone
+# Where a restart begins: W, H', and the options of the solver for it alone.
+Restart: TypeAlias = tuple[SampleArray, Array, dict[str, Any]]
 
 
 def run_restarts(
@@ -83,14 +76,14 @@ def run_restarts(
             if stopped.is_set():
                 break
             if begin is None:
-                restart = Restart(*INITS.find(init)(data, k, rng=rngs[number]))
+                W, Ht = INITS.find(init)(data, k, rng=rngs[number])
+                own: dict[str, Any] = {}
             else:
-                restart = begin(number, rngs[number])
-            each = options | restart.options | {"checkpoint": restart.checkpoint}
+                W, Ht, own = begin(number, rngs[number])
             try:
-                run = SOLVERS[solver].run(data, restart.W, restart.Ht, **each)
+                run = SOLVERS[solver].run(data, W, Ht, **options | own)
             except LostRowsError as lost:
-                run = continued(lost, SOLVERS[solver].run, data, restart.W, restart.Ht, **each)
+                run = continued(lost, SOLVERS[solver].run, data, W, Ht, **options | own)
             results.append(ended(number, run))
         return results
 
@@ -154,9 +147,11 @@ def best_run(data: DataMatrix, k: int, rngs: Sequence[np.random.Generator], **op
     lock = threading.Lock()
 
     def keep_best(number: int, run: Run[Any]) -> None:
+        loss = final_loss(run)
+        loss = math.inf if math.isnan(loss) else loss
         with lock:
-            if not best or (final_loss(run), number) < best[0][:2]:
-                best[:] = [(final_loss(run), number, run)]
+            if not best or (loss, number) < best[0][:2]:
+                best[:] = [(loss, number, run)]
 
     run_restarts(data, k, rngs, finish=keep_best, **options)
     return best[0][2]
@@ -164,5 +159,4 @@ def best_run(data: DataMatrix, k: int, rngs: Sequence[np.random.Generator], **op
 
 def final_loss(run: Run[Any]) -> float:
     """Return the last loss of a run; infinity where there is none."""
-    loss = float(run.history.loss[-1]) if len(run.history) else math.inf
-    return math.inf if math.isnan(loss) else loss
+    return float(run.history.loss[-1]) if len(run.history) else math.inf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,6 @@ from nonneg.losses.penalties import Penalties
 from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.hals import hals
-from nonneg.solvers.numbers import free_components
 from nonneg.solvers.registry import loss_name
 from nonneg.solvers.result import FactorizationResult
 
@@ -126,14 +125,13 @@ def reweighted_fit(
     penalties: Penalties,
     tol: float,
     max_iter: int,
-    frozen_components: Sequence[int] | None = None,
+    free: IntArray | None = None,
     final_encoding: bool = False,
     callback: Callable[[Progress], bool | None] | None = None,
 ) -> FactorizationResult:
     """Minimize Huber's loss by rounds of reweighting, from a fit of the squared loss."""
     # Each round decreases the loss: the weighted squares majorize it (Huber 1981, Section 7.8).
     Ht = data.to_device(first.H.T)
-    free = free_components(frozen_components, Ht.shape[1], first.H)
 
     def step(state: tuple[Array, Array]) -> tuple[tuple[Array, Array], dict[str, float]]:
         weighted, _ = huber.reweighted(data, *state)
