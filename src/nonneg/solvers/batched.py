@@ -176,7 +176,7 @@ class Batch:
             "finished": zero + (0.0 if self.max_iter else MAX_ITER),
             "momentum": zero.clone(),  # of the next try
             "ceiling": zero + 1.0,
-            # The last row is for what restarts that have ended go on measuring.
+            # The last row is for what restarts that have ended still measure.
             "history": zero.new_zeros((len(factors), self.max_iter + 1, len(self.measures))),
         }
         self.arrays |= self.begin(data, W, Ht, zero.clone())
@@ -248,7 +248,7 @@ class Batch:
             remaining = int(self.max_iter - n_iter[live].min())
 
     def take(self, chosen: Any) -> None:
-        """Go on with some of the restarts, in memory of their own."""
+        """Continue with some of the restarts, in memory of their own."""
         import torch
 
         index = torch.tensor(chosen, device=self.arrays["loss"].device)
