@@ -277,7 +277,7 @@ def test_an_iteration_reads_the_data_once(small_gpu, low_rank):
     assert data.n_passes == 1  # the check, which also finds all statistics
     rng = np.random.default_rng(0)
     W, Ht = data.to_device(rng.random((60, 3))), data.to_device(rng.random((40, 3)))
-    hals(data, W, Ht, penalties=Penalties(), variant="plain", max_iter=5, tol=0)
+    hals(data, W, Ht, penalties=Penalties(), momentum=0.0, passes=(1, 1), max_iter=5, tol=0)
     assert data.n_passes == 1 + 5
 
 

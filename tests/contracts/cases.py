@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 from tests.references.containers import container_of, plain
 
 from nonneg import factorize
-from nonneg.solvers.hals import accelerated_hals, plain_hals
+from nonneg.solvers.hals import hals
 from nonneg.solvers.registry import SOLVERS, Solver
 
+accelerated_hals = partial(hals, momentum=0.0)
+plain_hals = partial(hals, momentum=0.0, passes=(1, 1))
 VARIANTS = {
     "hals-accelerated": Solver(accelerated_hals, "several inner passes", (2.0, 2.0), missing=(2.0, 2.0)),
     "hals-plain": Solver(plain_hals, "one inner pass", (2.0, 2.0), missing=(2.0, 2.0)),

@@ -11,9 +11,9 @@ from tests.contracts.cases import ALL, PENALTIES, K, close, close_in_float32, en
 
 import nonneg
 from nonneg.iteration import captured
+from nonneg.kernels.factor_update import CoordinateDescent
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.alternating import AlternatingState
-from nonneg.solvers.hals import hals_problem
+from nonneg.solvers.alternating import AlternatingProblem, AlternatingState
 
 WEIGHTS = np.random.default_rng(2).gamma(1.0, size=24)
 FROBENIUS = [name for name, solver in ALL.items() if solver.minimizes(2.0) and solver.betas == (2.0, 2.0)]
@@ -156,7 +156,8 @@ def test_an_iteration_does_not_wait_for_the_gpu(torch, gpu):
     from nonneg.data import as_data_matrix
 
     data = as_data_matrix(torch.asarray(entries(2.0)).to(gpu))
-    problem = hals_problem(data, K, penalties=Penalties(), passes=(3, 3))
+    update = CoordinateDescent(tuple(range(K)), 3, 0.1)
+    problem = AlternatingProblem(data, update, update, Penalties())
     given = initial()
     state = AlternatingState(data.to_device(given["W"]), data.to_device(given["H"].T))
     for _ in range(6):  # the later ones are recorded

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,11 +18,13 @@ from nonneg.data.fingerprint import fingerprint
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import NegativeDataError, NonFiniteDataError, ShapeError, ZeroDataError
 from nonneg.io.stored import CompressedRows
-from nonneg.solvers.hals import accelerated_hals
+from nonneg.solvers.hals import hals
 from nonneg.solvers.registry import SOLVERS, Solver
 
 N, M = 96, 12
-ONE_PASS = Solver(accelerated_hals, "never a second pass in an iteration", (2.0, 2.0), missing=(2.0, 2.0))
+ONE_PASS = Solver(
+    partial(hals, momentum=0.0), "never a second pass in an iteration", (2.0, 2.0), missing=(2.0, 2.0)
+)
 
 
 def entries(dtype=np.float64, seed=0):

@@ -25,13 +25,12 @@ def test_the_accelerated_variant_does_several_passes_a_product():
         penalties=Penalties(),
         max_iter=2,
         tol=0,
-        variant="accelerated",
+        momentum=0.0,
         passes=(3, 2),
-        shrink=0.2,
     )
     for _ in range(2):
-        W, _ = coordinate_passes(W, [Ht.T @ Ht] * 24, X @ Ht, range(3), 3, 0.2)
-        Ht, _ = coordinate_passes(Ht, [W.T @ W] * 15, X.T @ W, range(3), 2, 0.2)
+        W, _ = coordinate_passes(W, [Ht.T @ Ht] * 24, X @ Ht, range(3), 3, 0.1)
+        Ht, _ = coordinate_passes(Ht, [W.T @ W] * 15, X.T @ W, range(3), 2, 0.1)
     close(result.state.W, W, 1e-11)
     close(result.state.Ht, Ht, 1e-11)
 

@@ -133,8 +133,13 @@ def iterate(
     return Run(state, n_iter, reason, history, sentence or reason.value)
 
 
-def solver(rule: Callable[[float], StoppingRule]) -> Callable[..., Callable[..., Run[Any]]]:
-    """Make a solver of a method that returns its step and its initial state; `rule` takes `tol`."""
+def solver(
+    rule: Callable[[float], StoppingRule], *, limits: bool = False
+) -> Callable[..., Callable[..., Run[Any]]]:
+    """Make a solver of a method that returns its step and its initial state; `rule` takes `tol`.
+
+    With `limits` the method takes `max_iter` and `tol` as well.
+    """
 
     def runs(method: Callable[..., tuple[Any, Any]]) -> Callable[..., Run[Any]]:
         @wraps(method)
@@ -150,6 +155,8 @@ def solver(rule: Callable[[float], StoppingRule]) -> Callable[..., Callable[...,
             checkpoint: Checkpoint | None = None,
             **options: Any,
         ) -> Run[Any]:
+            if limits:
+                options |= {"max_iter": max_iter, "tol": tol}
             with single_threaded_blas():
                 step, state = method(data, W, Ht, **options)
                 return iterate(

@@ -24,7 +24,6 @@ from nonneg.data.sparse import SparseMatrix
 from nonneg.data.spectral import compressed
 from nonneg.iteration.loop import changed
 from nonneg.kernels.rows import converted
-from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
 
 InnerPasses = Callable[[DataMatrix, int, float | None], tuple[int, int]]
@@ -50,6 +49,9 @@ EXPECTED = 20
 # Operations of an iteration below which calls, and kernels for another dtype, cost as much as it does: about
 # two milliseconds.
 SMALLEST = 1e7
+# Mean squares of X between which fourth powers of the factors, which a loss is, are far from the limits of
+# float32; beyond, all iterations are exact.
+LOWEST, HIGHEST = 1e-12, 1e12
 # A copy of X in float32 (of its nonzeros and of those of its transpose, where X is sparse) may take this many
 # bytes, half of what a fit may need beyond X and the factors.
 COPY_BYTES = 32 << 20
@@ -59,11 +61,10 @@ ROW_PASSES = 3
 
 @dataclass(frozen=True)
 class Level:
-    """A cheaper problem in the unit in which its data have a mean square of one."""
+    """The same problem on cheaper data."""
 
     problem: AlternatingProblem
     cost: float  # of an iteration, in those of an exact one
-    unit: float  # of the factors
     comparable: bool  # whether its loss is the exact one but for rounding
 
 
@@ -102,7 +103,8 @@ class AcceleratedProblem:
         """Return the levels that pay by the count of their operations, cheapest first."""
         data, (n_rows, n_columns) = self.data, self.data.shape
         kinds: list[Callable[[], Level | None]] = []
-        if data.has_missing or self.cost < SMALLEST or not self.exact.squared_norm > 0:
+        mean_square = self.exact.squared_norm / (self.shape[0] * self.shape[1])
+        if data.has_missing or self.cost < SMALLEST or not LOWEST < mean_square < HIGHEST:
             return kinds
         width = WIDTH * self.k
         cost = self._relative_cost(width * sum(self.shape), data.xp.float32)
@@ -126,28 +128,20 @@ class AcceleratedProblem:
         cost = operations(self.shape, self.k, entries, passes) / self.cost
         return min(1.0, cost if dtype == self.data.dtype else 0.5 * cost)
 
-    def _level(self, data: DataMatrix, entries: float, scale: float) -> Level:
-        unit, own = math.sqrt(scale), self.exact.penalties
-        penalties = Penalties(own.l1_W * unit**3, own.l2_W * scale, own.l1_H * unit**3, own.l2_H * scale)
+    def _level(self, data: DataMatrix, entries: float) -> Level:
         passes = self.inner_passes(data, self.k, entries)
         of_W, of_H = (replace(update, max_passes=n) for update, n in zip(self.updates, passes, strict=True))
-        problem = replace(self.exact, data=data, penalties=penalties, update_W=of_W, update_H=of_H)
-        return Level(problem, self._relative_cost(entries, data.dtype), unit, entries == self.entries)
-
-    def _scale(self) -> float:
-        # A power of four: multiplying by it and by its root is exact.
-        mean_square = self.exact.squared_norm / (self.shape[0] * self.shape[1])
-        return 4.0 ** round(-math.log(mean_square) / (2 * math.log(4.0)))
+        problem = replace(self.exact, data=data, update_W=of_W, update_H=of_H)
+        return Level(problem, self._relative_cost(entries, data.dtype), entries == self.entries)
 
     def _compressed(self) -> Level | None:
-        scale, width = self._scale(), WIDTH * self.k
-        data = compressed(self.data, width, dtype=self.data.xp.float32, scale=scale)
-        return None if data is None else self._level(data, width * sum(self.shape), scale)
+        width = WIDTH * self.k
+        data = compressed(self.data, width, dtype=self.data.xp.float32)
+        return None if data is None else self._level(data, width * sum(self.shape))
 
     def _single(self) -> Level:
         assert isinstance(self.data, DenseMatrix | SparseMatrix)
-        scale = self._scale()
-        return self._level(self.data.scaled_copy(scale, np.float32), self.entries, scale)
+        return self._level(self.data.scaled_copy(1.0, np.float32), self.entries)
 
     def _at(self, number: int) -> Level | None:
         if number not in self._built:
@@ -173,10 +167,9 @@ class AcceleratedProblem:
                 changes = self.exact.advance(trial, 0.0)
                 numbers = {name: float(changes[name]) for name in ("loss", "violation")}
                 after = changed(trial, **changes | numbers)
-            violation = after.violation
             n_iter += cost + 1
             if after.loss < state.loss and after.W is not trial.W:
-                faithful = violation <= UNFAITHFUL * own
+                faithful = after.violation <= UNFAITHFUL * own
                 after = changed(after, level=state.level + (not faithful), n_iter=n_iter)
                 return after, _measures(after, n_iter - before)
             state = changed(state, level=state.level + 1)
@@ -188,56 +181,40 @@ class AcceleratedProblem:
         self, level: Level, state: AlternatingState, share: float
     ) -> tuple[AlternatingState, float, int]:
         """Do iterations that cost `share` exact ones; return where they end, their violation and cost."""
-        data, unit = level.problem.data, level.unit
-        cheap = _converted(data, state, data.dtype, unit)
-        cheap = changed(cheap, loss=state.loss * unit**4 if level.comparable else math.inf)
+        data = level.problem.data
+        cheap = _converted(data, state, data.dtype)
+        cheap = changed(cheap, loss=state.loss if level.comparable else math.inf)
         own, done = math.inf, 0
-        while done * level.cost < share:
+        while done * level.cost < share and own > self.tol * state.first:
             cheap, _ = level.problem.step(cheap)
             done += 1
-            own = cheap.violation / unit**3
-            if cheap.restarts >= STALLED:
-                own = 0.0
-            if own <= self.tol * state.first:
-                break
+            own = 0.0 if cheap.restarts >= STALLED else cheap.violation
         if cheap.restarts >= STALLED:
             # Two rejected extrapolations in a row: rounding hides what they gain.
             cheap = changed(cheap, momentum=SCHEDULE.initial, ceiling=1.0, restarts=0)
-        trial = changed(cheap, loss=cheap.loss / unit**4 + LOSS_ROUNDING * self.exact.squared_norm)
-        return _converted(data, trial, self.data.dtype, 1 / unit), own, max(1, int(done * level.cost))
+        trial = changed(cheap, loss=cheap.loss + LOSS_ROUNDING * self.exact.squared_norm)
+        return _converted(data, trial, self.data.dtype), own, max(1, int(done * level.cost))
 
 
 def _measures(state: AlternatingState, n_iter: int) -> dict[str, float]:
     return {"loss": float(state.loss), "violation": float(state.violation), "iterations": n_iter}
 
 
-def _converted(data: DataMatrix, state: AlternatingState, dtype: Any, factor: float) -> AlternatingState:
-    """Return the factors times `factor` in another dtype; a pass over `data`, not over X."""
-    factors = {"W": state.W} if state.W_plain is None else {"W": state.W, "W_plain": state.W_plain}
-    rows, _ = data.map_reduce_rows(
-        _converted_rows, *factors.values(), n_out=len(factors), dtype=dtype, factor=factor
-    )
-
-    known: dict[int, Array | None] = {id(None): None}  # H' before extrapolation is the accepted one
-
-    def small(Ht: Any) -> Array | None:
-        if id(Ht) not in known:
-            plain = isinstance(Ht, np.ndarray)
-            known[id(Ht)] = converted(Ht, factor, dtype) if plain else data.xp.astype(Ht * factor, dtype)
-        return known[id(Ht)]
-
-    new: dict[str, Any] = dict(zip(factors, rows, strict=True))
+def _converted(data: DataMatrix, state: AlternatingState, dtype: Any) -> AlternatingState:
+    """Return the factors in another dtype; a pass over `data`, not over X."""
+    names = ("W",) if state.W_plain is None else ("W", "W_plain")
+    factors = (getattr(state, name) for name in names)
+    rows, _ = data.map_reduce_rows(_converted_rows, *factors, n_out=len(names), dtype=dtype)
+    new: dict[str, Any] = dict(zip(names, rows, strict=True))
     for name in ("Ht", "Ht_plain", "Ht_next"):
-        new[name] = small(getattr(state, name))
+        Ht = getattr(state, name)
+        new[name] = None if Ht is None else _cast(data.xp, Ht, dtype)
     return changed(state, **new)
 
 
-def _converted_rows(
-    block: LocalMatrix, *rows: Array, dtype: Any, factor: float
-) -> tuple[tuple[Array, ...], tuple[()]]:
-    def new(part: Array) -> Array:
-        if isinstance(part, np.ndarray):
-            return converted(part, factor, dtype)
-        return block.xp.astype(part * factor, dtype)
+def _converted_rows(block: LocalMatrix, *rows: Array, dtype: Any) -> tuple[tuple[Array, ...], tuple[()]]:
+    return tuple(_cast(block.xp, part, dtype) for part in rows), ()
 
-    return tuple(new(part) for part in rows), ()
+
+def _cast(xp: Any, array: Array, dtype: Any) -> Array:
+    return converted(array, 1.0, dtype) if isinstance(array, np.ndarray) else xp.astype(array, dtype)

@@ -301,7 +301,7 @@ def run_factorization(
         run_options["accelerate"] = accelerate
     run_options |= {"free": free, "callback": callback}
     if signed_components:
-        run_options["variant"] = "semi"
+        run_options["signed"] = True
 
     def begin(number: int, random: np.random.Generator) -> Restart:
         first_W, first_Ht = initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free)

@@ -1,20 +1,16 @@
-"""HALS for the Frobenius loss: plain, accelerated, extrapolated with restarts, and for semi-NMF."""
+"""HALS for the Frobenius loss: extrapolated with restarts, and for semi-NMF."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from nonneg._arrays import on_gpu
-from nonneg._blas import single_threaded_blas
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.iteration import Checkpoint, Run, iterate, least_squares_rule
-from nonneg.iteration.progress import Progress, Reporter
+from nonneg.iteration import least_squares_rule
+from nonneg.iteration.loop import solver
 from nonneg.kernels.factor_update import CoordinateDescent
 from nonneg.leastsquares import FreeRows
 from nonneg.losses.penalties import Penalties
@@ -66,83 +62,49 @@ def _weighted_nonzeros(block: Any) -> tuple[tuple[()], tuple[float]]:
     return (), (total,)
 
 
-def hals_problem(
-    data: DataMatrix,
-    k: int,
-    *,
-    penalties: Penalties,
-    free: IntArray | None = None,
-    variant: str = "extrapolated",
-    **options: Any,
-) -> AlternatingProblem:
-    """Return the problem whose `step` is an iteration."""
-    passes = (1, 1) if variant == "plain" else options.get("passes") or inner_passes(data, k)
-    shrink = options.get("shrink", SHRINK)
-    order = tuple(range(k))
-    if (shuffle := options.get("shuffle")) is not None:
-        order = tuple(int(a) for a in shuffle.permutation(k))
-    frozen = set() if free is None else set(order).difference(int(a) for a in free)
-    of_H = tuple(a for a in order if a not in frozen)
-    return AlternatingProblem(
-        data,
-        CoordinateDescent(order, passes[0], shrink),
-        FreeRows() if variant == "semi" else CoordinateDescent(of_H, passes[1], shrink),
-        penalties,
-    )
-
-
+@solver(least_squares_rule, limits=True)
 def hals(
     data: DataMatrix,
     W: SampleArray,
     Ht: Array,
     *,
     penalties: Penalties,
+    max_iter: int,
+    tol: float,
     beta: float = 2.0,
-    max_iter: int = 200,
-    tol: float = 1e-4,
     free: IntArray | None = None,
-    variant: str = "extrapolated",
+    signed: bool = False,
     accelerate: bool = True,
-    callback: Callable[[Progress], bool | None] | None = None,
-    progress: Reporter | None = None,
-    checkpoint: Checkpoint | None = None,
-    **options: Any,
-) -> Run[AlternatingState]:
-    """Minimize 0.5 ||X - W H||^2 + penalties by coordinate descent on columns of the factors."""
+    shuffle: np.random.Generator | None = None,
+    passes: tuple[int, int] | None = None,
+    momentum: float = SCHEDULE.initial,
+) -> tuple[Any, AlternatingState]:
+    """Minimize 0.5 ||X - W H||^2 + penalties by coordinate descent on columns of the factors.
+
+    `signed` leaves the sign of H free; without `momentum` and with one of the `passes` it is plain HALS.
+    """
     # An iteration costs two products with the data and some passes over the factors, 2 (n + m) k^2 each. Rows
     # stop on their own, so that no row depends on the chunk it is in.
     # Cichocki & Phan (2009), IEICE Trans. Fundamentals E92-A(3), Algorithm 2. Gillis & Glineur (2012), Neural
-    # Computation 24(4). Ang & Gillis (2019), Neural Computation 31(2), Algorithm 3. "semi" leaves the sign of
-    # H free (Ding, Li & Jordan 2010, IEEE PAMI 32(1)), here with exact rows.
+    # Computation 24(4). Ang & Gillis (2019), Neural Computation 31(2), Algorithm 3. With a free sign Ding, Li
+    # & Jordan (2010), IEEE PAMI 32(1), here with exact rows.
     k = Ht.shape[1]
-    problem = hals_problem(data, k, penalties=penalties, free=free, variant=variant, **options)
-    step: Any = problem.step
-    if variant == "semi":
+    order = tuple(range(k)) if shuffle is None else tuple(int(a) for a in shuffle.permutation(k))
+    of_H = order if free is None else tuple(a for a in order if a in free)
+    n_W, n_H = passes or inner_passes(data, k)
+    update_H = FreeRows() if signed else CoordinateDescent(of_H, n_H, SHRINK)
+    problem = AlternatingProblem(data, CoordinateDescent(order, n_W, SHRINK), update_H, penalties)
+    if signed:
+        momentum = 0.0
         _, (gram, cross) = data.map_reduce_rows(_products, W, n_out=0)
-        Ht, _ = problem.update_H(Ht, gram.plus_ridge(penalties.l2_H), cross)
-    state = AlternatingState(W, Ht, momentum=0.0, signed=variant == "semi")
-    if variant == "extrapolated":
-        state = replace(state, momentum=SCHEDULE.initial)
-    with single_threaded_blas():
-        whole = variant == "extrapolated" and (free is None or len(free) == k)
-        if accelerate and whole and data.container in CONTAINERS:
-            faster = AcceleratedProblem(problem, k, inner_passes, max_iter=max_iter, tol=tol)
-            step = faster.step if faster.pays else step
-        return iterate(
-            step,
-            state,
-            max_iter=max_iter,
-            stop=least_squares_rule(tol),
-            callback=callback,
-            progress=progress,
-            checkpoint=checkpoint,
-        )
+        Ht, _ = update_H(Ht, gram.plus_ridge(penalties.l2_H), cross)
+    state = AlternatingState(W, Ht, momentum=momentum, signed=signed)
+    if accelerate and momentum and len(of_H) == k and data.container in CONTAINERS:
+        faster = AcceleratedProblem(problem, k, inner_passes, max_iter=max_iter, tol=tol)
+        if faster.pays:
+            return faster.step, state
+    return problem.step, state
 
 
 def _products(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Any, Any]]:
     return (), (block.column_grams(W), block.transposed_times(W))
-
-
-# The algorithms it builds on, for benchmarks and the reproduced papers.
-accelerated_hals = partial(hals, variant="accelerated")
-plain_hals = partial(hals, variant="plain")
