@@ -283,3 +283,13 @@ def test_log_normalized_values_are_noticed_and_the_counts_are_named(adata):
     del adata.layers["counts"]
     with pytest.warns(NonnegWarning, match=r"Pass adata\.raw\.X\."):
         model.fit(adata)
+
+
+def test_weights_are_a_frame_with_the_names_of_cells_and_components(adata):
+    model = annotated.fit(NMF(K), adata, key_added="programs")
+    frame = annotated.weights(adata, key_added="programs")
+    assert list(frame.columns) == ["programs0", "programs1", "programs2"]
+    assert list(frame.index) == list(adata.obs_names)
+    np.testing.assert_array_equal(frame, model.transform(adata))
+    with pytest.raises(InvalidParameterError, match=r"no obsm\['X_nmf'\]"):
+        annotated.weights(adata)

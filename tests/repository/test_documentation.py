@@ -244,3 +244,15 @@ def test_no_line_of_a_paragraph_becomes_a_list():
         "+ 2) is taken."
     ]
     assert {page: lines for page in PAGES if (lines := broken_paragraphs(page.read_text("utf-8")))} == {}
+
+
+def test_published_versions_are_listed_the_newest_first(tmp_path):
+    spec = importlib.util.spec_from_file_location("versions", ROOT / "docs" / "versions.py")
+    versions = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(versions)
+    for name in ("0.2.0", "dev", "0.10.0"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "index.html").touch()
+    assert versions.write(tmp_path, "https://site") == ["dev", "0.10.0", "0.2.0"]
+    assert "0.10.0/" in (tmp_path / "index.html").read_text("utf-8")
+    assert '"url": "https://site/0.2.0/"' in (tmp_path / "versions.json").read_text("utf-8")

@@ -22,7 +22,7 @@ from nonneg.data.annotated import AnnDataMatrix, is_anndata
 from nonneg.estimators.documentation import documented
 from nonneg.exceptions import DataTypeError, InvalidParameterError, OutputError, ShapeError
 
-__all__ = ["fit", "matrix", "store", "transform", "write_h5ad"]
+__all__ = ["fit", "matrix", "store", "transform", "weights", "write_h5ad"]
 
 # What is known of a fit in one number; it is stored where the estimator has it.
 _NUMBERS = ("reconstruction_err_", "n_iter_")
@@ -141,6 +141,29 @@ def store(
         raise ShapeError(f"W has {found['obsm'][1].shape[0]} rows, but adata has {adata.n_obs} observations.")
     for slot, (key, value) in found.items():
         getattr(adata, slot)[key] = value
+
+
+@documented
+def weights(adata: Any, *, key_added: str | None = None) -> Any:
+    """Return stored weights as a data frame.
+
+    Parameters
+    ----------
+    adata : AnnData
+        With the result of `fit`, `transform` or `store`. ``obsm`` itself has an array, which scanpy plots.
+    {key_added}
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per observation and one column per component, such as ``nmf0``: what ``adata.obs`` takes.
+    """
+    pandas = import_optional("pandas", extra="singlecell", purpose="A data frame of weights")
+    key = "X_nmf" if key_added is None else key_added
+    if key not in adata.obsm:
+        raise InvalidParameterError(f"There is no obsm[{key!r}]. Fit first; obsm has {list(adata.obsm)}.")
+    W = adata.obsm[key]
+    return pandas.DataFrame(W, adata.obs_names, [f"{key_added or 'nmf'}{at}" for at in range(W.shape[1])])
 
 
 @documented
