@@ -16,7 +16,7 @@ from sklearn import datasets as bundled
 from sklearn import decomposition
 
 from nonneg import NMF, datasets
-from nonneg.report.fits import observed_relative_error
+from nonneg.report.tables import observed_relative_error
 from reproduction.artifacts import Artifact, Paragraph, Table, Verdict
 from reproduction.cr1.init_times import SET_NAMES
 from reproduction.cr1.real_sets import RealSet, load_set

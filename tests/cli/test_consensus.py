@@ -60,7 +60,7 @@ def test_the_whole_job(h5ad, tmp_path, capsys):
     record = json.loads((folder / "result.json").read_text())
     assert record["result"]["n_components"] == 3
     page = (folder / "report.html").read_text()
-    for text in ("Which number of programs", "Usage by kind", "usages.tsv"):
+    for text in ("Which number of programs", "Usage by kind"):
         assert text in page
     assert nonneg.load(folder / "model.npz").n_components_ == 3
     # The same command goes on from the kept restarts; the report is drawn again from the record.

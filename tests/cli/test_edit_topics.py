@@ -156,10 +156,10 @@ def test_errors(posts, tmp_path, capsys):
         ([out, documents, "--rename", "law=x"], "There is no topic called 'law'"),
         ([out, "--cut", "2", "--merge", "0,1"], "Leave out --merge"),
         ([str(tmp_path), "--merge", "0,1"], "contains no model.npz"),
-        ([f"{out}/model.npz", "--merge", "0,1"], "does not say where its documents are"),
+        ([f"{out}/model.npz", "--merge", "0,1"], "Name the documents"),
         ([out, str(tmp_path / "none.csv"), "--merge", "0,1"], "does not exist"),
         # A record from elsewhere could name any file of this machine, and the report would show it.
-        ([out, "--merge", "0,1"], "only files inside the folder are read without being named"),
+        ([out, "--merge", "0,1"], "Name the documents"),
     ]:
         assert main(["edit-topics", *arguments, "-o", str(tmp_path / "never")]) == 2
         assert message in capsys.readouterr().err

@@ -107,14 +107,6 @@ def test_reading_options(tmp_path, capsys):
     assert record_of(tmp_path / "o")["data"]["shape"] == [4, 5]
 
 
-def test_a_table_of_zeros_is_said_to_hold_nothing(tmp_path, capsys):
-    (tmp_path / "zeros.csv").write_text("0\n")
-    assert main(["fit", str(tmp_path / "zeros.csv"), "-k", "1", "-o", str(tmp_path / "out")]) == 0
-    said = capsys.readouterr().err
-    assert "1 sample x 1 feature, " in said
-    assert "all entries are zero" in said
-
-
 def test_sparse_and_missing_data(tmp_path):
     sparse.save_npz(
         tmp_path / "s.npz", sparse.random_array((20, 9), density=0.3, random_state=np.random.default_rng(0))

@@ -123,14 +123,12 @@ def test_what_goes_wrong_is_said_in_a_line(recording, tmp_path, capsys):
     broken = tmp_path / "broken.wav"
     broken.write_text("RIFF, but no sound")
     assert "broken.wav could not be read as sound" in said(broken)
-    silent, short, slow = tmp_path / "silent.wav", tmp_path / "short.wav", tmp_path / "slow.wav"
+    silent, short = tmp_path / "silent.wav", tmp_path / "short.wav"
     write_sound(silent, np.zeros(500), RATE)
     assert "silent.wav: nothing but silence" in said(silent)
     write_sound(short, np.ones(20), RATE)
     assert "has 20 samples, less than one frame of 32" in said(short)
-    write_sound(slow, tones(), 500)
-    assert "sampling rates of [500, 1000] Hz; they must be equal" in said(recording, slow)
-    assert "Expected recordings of equal length" in said(recording, silent)
+    assert "Expected recordings of equal length" in said(recording, short)
     assert not (tmp_path / "out").exists()
 
 
@@ -173,8 +171,7 @@ def test_sources_are_named_after_training_files_and_keep_channels_and_bits(stere
     assert record["data"]["training"] == {"low": ["low.wav"], "up": ["high.wav"]}
     assert [entry["components"] for entry in record["sources"]] == [[1, 2, 3, 4], [5, 6, 7, 8]]
     page = (out / "report.html").read_text()
-    assert "with templates learned from training recordings" in page
-    assert "low (low.wav), up (high.wav)" in page
+    assert "with templates learned from low (low.wav), up (high.wav)" in page
     # The model separates further recordings, here one channel and its own.
     assert main(["transform", str(out), str(stereo / "low.wav"), "--quiet", "-o", str(tmp_path / "new")]) == 0
     assert {path.name for path in (tmp_path / "new").iterdir()} == {"low.wav", "up.wav", "result.json"}
@@ -217,13 +214,11 @@ def test_groups_by_hand_and_further_sources(stereo, tmp_path, capsys):
     assert "leave one of them out" in refused("--grouping", "timbre", *groups)
     assert "--group c=... was given twice" in refused("--group", "c=1", "--group", "c=2")
     assert "components are numbered from 0 to 7 (from 1 to 8 on the command" in refused("--group", "c=9")
-    twice = ["--train", stereo / "low.wav", "--train", stereo / "low.wav"]
-    assert "a source called low already has a training recording" in refused(*twice)
     # Sources named after training files must not replace these.
     assert ".wav exists and is not the result of an earlier run" in refused(*words, out=stereo)
     write_sound(tmp_path / "none.wav", np.zeros(300), RATE)
     write_sound(tmp_path / "short.wav", np.ones(30), RATE)
-    assert "The training file none.wav is silent" in refused("--train", tmp_path / "none.wav")
+    assert "none.wav: nothing but silence" in refused("--train", tmp_path / "none.wav")
     too_short = "training recording of 'short' has 30 samples, less than one frame of 64"
     assert too_short in refused("--train", tmp_path / "short.wav")
     assert "expected a name and numbers such as drums=1,3,5, got 'drums:1'" in refused("--group", "drums:1")

@@ -199,7 +199,6 @@ def test_arrays_have_columns_by_position(tmp_path):
     [
         (("--drop", "prolin"), "--drop='prolin' is not known"),
         (("--columns", "kind", "--label-column", "kind"), "leave none of the 14 columns"),
-        (("--label-column", "proline"), "--label-column proline has 121 different labels"),
         (("--label-column", "kind", "--transpose"), "Leave one of the two out"),
     ],
 )

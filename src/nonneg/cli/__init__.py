@@ -70,7 +70,7 @@ EXAMPLES = {
         "nonneg topics reviews.csv --text-column text --open",
         "cat titles.txt | nonneg topics - --lines -k 8",
     ),
-    "edit-topics": ("nonneg edit-topics letters-topics --merge 3,7 --rename 2=trade",),
+    "edit-topics": ("nonneg edit-topics letters-topics letters/ --merge 3,7 --rename 2=trade",),
     "communities": (
         "nonneg communities edges.csv -k auto",
         "nonneg communities --example karate -k 2 --open",

@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> None:
     """Read, search, write."""
     from nonneg import SeparableNMF
     from nonneg.cli import files
-    from nonneg.report import anchors
+    from nonneg.report.tables import describe_anchors
 
     folder = arguments.output_folder(options, options.file, "anchors")
     table = tables.read_input(options, signed=True)
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> None:
         said["verbose"] = 0  # greedy methods have no iterations to show
     model = SeparableNMF(None if options.anchors == "auto" else options.anchors, **said)
     W, seconds = terminal.timed(model.fit_transform, table.X)
-    record = anchors.describe(model, table, seconds, W=W)
+    record = describe_anchors(model, table, seconds, W=W)
     entries = record.details["anchors"]
     record.files = {
         "W.npy": files.array_file(W),

@@ -39,23 +39,6 @@ file FILE: .h5ad, 10x .h5 or folder, .npy .npz .csv .tsv (.gz) .mtx .mat .parque
 """
 
 
-TABLES = {
-    "top_genes.tsv": "the genes with the largest scores of each program",
-    "gene_scores.tsv": "scores of all genes: coefficients of z-scored TPM on the usages",
-    "gene_tpm.tsv": "what a program adds to each gene, in TPM",
-    "spectra.tsv": "consensus spectra of the factorized features, in the unit of the data",
-    "usages.tsv": "usage of each program in each sample",
-    "usage_by_group.tsv": "mean usage by group",
-    "signatures.tsv": "the signatures: shares of the 96 mutation types",
-    "exposures.tsv": "number of mutations of each tumor that each signature explains",
-    "exposure_intervals.tsv": "95% bootstrap intervals of these numbers, for uncertain counts and signatures",
-    "matches.tsv": "the most similar known signatures",
-    "ranks.tsv": "stability and error of every number of components",
-    "restarts.tsv": "seed, loss and number of iterations of every restart",
-}
-"""Tables of `consensus` and `signatures`, as the report explains them."""
-
-
 def restart_parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Return the parameters of the estimator that both commands share."""
     return arguments.parameters(options, "max_iter", "tol", "device", "checkpoint", n_init="restarts")
@@ -127,6 +110,4 @@ def add_tables(record: Any, model: Any, written: dict[str, Any]) -> None:
     columns = zip(*(getattr(restarts, name).tolist() for name in names), strict=True)
     written["ranks.tsv"] = ranks[0], [row.values() for row in ranks]
     written["restarts.tsv"] = ["restart" if name == "number" else name for name in names], list(columns)
-    explained = [{"file": name, "contents": TABLES[name]} for name in written]
-    record.sections.append(["Tables", "These files are in the same folder as this page.", explained])
     record.files = {name: tsv(*table) for name, table in written.items()}

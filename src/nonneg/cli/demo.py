@@ -18,7 +18,7 @@ def run(options: argparse.Namespace) -> None:
     from nonneg._optional import import_optional
     from nonneg.cli import files
     from nonneg.io import Table
-    from nonneg.report import fits
+    from nonneg.report.tables import describe_fit
 
     import_optional("matplotlib", extra="report", purpose="The demo's report")
     folder = arguments.output_folder(options, "nonneg", "demo")
@@ -27,6 +27,6 @@ def run(options: argparse.Namespace) -> None:
         terminal.note(f"{len(table.X)} images of 8 x 8 pixels, {N_COMPONENTS} components")
     model = NMF(N_COMPONENTS, random_state=0, verbose=int(not options.quiet))
     W, seconds = terminal.timed(model.fit_transform, table.X)
-    record = fits.describe(model, table, seconds, W=W, image_shape=(8, 8))
+    record = describe_fit(model, table, seconds, W=W, image_shape=(8, 8))
     files.add_factors(record, table, W)
     terminal.finish(folder, record)

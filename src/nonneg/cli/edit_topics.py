@@ -11,7 +11,7 @@ from nonneg.exceptions import FileFormatError, InvalidParameterError
 
 OPTIONS = """
 model DIR: the folder that `nonneg topics -o DIR` wrote
-files FILES*: the documents, unless they are in DIR or were those of --stdlib
+files FILES*: the documents, unless they were those of --stdlib
 
 [changes; refer to topics by number or name, numbers are those in DIR]
 --merge A,B,...+: merge these topics into one; may be repeated
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> None:
     changes = _changes(options, model)
     folder = arguments.output_folder(options, options.model, "edited")
     inputs = _inputs(options, record)
-    documents = read_inputs(inputs, quiet=options.quiet)
+    documents = read_inputs(options.files, inputs, quiet=options.quiet)
     before = record.data["n_documents"] if record else len(documents.names)
     if len(documents.names) != before:
         terminal.note(f"note: there are now {len(documents.names)} documents; there were {before}")
@@ -102,22 +102,12 @@ def _name(text: str) -> tuple[Any, str | None]:
 
 
 def _inputs(options: argparse.Namespace, record: Any) -> dict[str, Any]:
-    """Say where the documents are: where the user says, or where they were."""
-    known = dict(record.details["inputs"] or {}) if record else {}
-    if known:
-        known["vocabulary"] = None  # the model has its words
+    """Say how to read the documents: as they were read."""
+    unknown = {"stdlib": False, "text_column": None, "time_column": None, "lines": False}
+    inputs = unknown | (record.details["inputs"] or {} if record else {})
     if options.files:
-        return known | {"files": [str(path.absolute()) for path in options.files], "stdlib": False}
-    if not known:
-        raise InvalidParameterError(
-            f"{options.model} does not say where its documents are. Name them: nonneg edit-topics DIR FILES."
-        )
-    # A record may come from elsewhere: it must not make the report show other files of this machine.
-    folder = options.model.resolve()
-    for path in known["files"]:
-        if not Path(path).resolve().is_relative_to(folder) or not Path(path).exists():
-            raise InvalidParameterError(
-                f"Name the documents: nonneg edit-topics {options.model} FILES. The topics were found in "
-                f"{path}, and only files inside the folder are read without being named."
-            )
-    return known
+        return inputs | {"stdlib": False}
+    if inputs["stdlib"]:
+        return inputs
+    # A record may come from elsewhere: it must not make the report show files of this machine.
+    raise InvalidParameterError(f"Name the documents: nonneg edit-topics {options.model} FILES.")

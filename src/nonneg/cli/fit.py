@@ -46,14 +46,13 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5 .zarr, or a 10
 {tables.H5AD}
 """
 KINDS: dict[str, Any] = {"loss": arguments.number_or_name, "image_shape": arguments.image_shape}
-_MAX_CLASSES = 50  # a column with more different labels is not one of classes
 
 
 def run(options: argparse.Namespace) -> None:
     """Read, factorize, write."""
     from nonneg import NMF
     from nonneg.cli import files
-    from nonneg.report import fits
+    from nonneg.report.tables import describe_fit
 
     folder = arguments.output_folder(options, options.file, "nmf")
     tables.check_h5ad(options)
@@ -71,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
         X = table.X if client is None else _chunks(table, client, options)
         W, seconds = terminal.timed(_fit_transform, model, X, uncertainty)
     image_shape = options.image_shape
-    record = fits.describe(model, table, seconds, W=W, image_shape=image_shape, uncertainty=uncertainty)
+    record = describe_fit(model, table, seconds, W=W, image_shape=image_shape, uncertainty=uncertainty)
     files.add_factors(record, table, W)
     tables.name_features(model, table.column_names)
     if uncertainty is not None:
@@ -131,28 +130,17 @@ def _uncertainty(options: argparse.Namespace, table: Table) -> Any:
     for side in ("column", "row"):
         own, other = getattr(table, f"{side}_names"), getattr(deviations, f"{side}_names")
         if own is not None and other is not None and list(own) != list(other):
-            pairs = zip(own, other, strict=False)
-            at = next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(own), len(other)))
             raise InvalidDataError(
-                f"The {side}s of --uncertainty are not those of the data: they differ from number {at + 1} "
-                "on. Put them in the same order."
+                f"The {side}s of --uncertainty are not those of the data. Put them in the same order."
             )
     return deviations.X
 
 
 def _check_table(options: argparse.Namespace, table: Table) -> None:
-    """Reject an impossible shape of images and labels that are no classes, before any work."""
+    """Reject an impossible shape of images before any work."""
     shape = options.image_shape
     if shape is not None and shape[0] * shape[1] != table.X.shape[1]:
         raise ShapeError(
             f"--image-shape {shape[0]}x{shape[1]} needs {shape[0] * shape[1]} features, but the data have "
             f"{table.X.shape[1]}. Give rows and columns whose product is {table.X.shape[1]}."
         )
-    n_classes, name = len(set(table.labels or ())), table.label_name
-    if n_classes > _MAX_CLASSES:
-        raise InvalidDataError(
-            f"--label-column {name} has {n_classes} different labels; expected classes, at most "
-            f"{_MAX_CLASSES}. Leave the column out with --drop {name}."
-        )
-    if tables.largest_entry(table) == 0:
-        terminal.note("note: all entries are zero, so there is nothing to find")

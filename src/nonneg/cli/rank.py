@@ -35,12 +35,12 @@ def run(options: argparse.Namespace) -> None:
     """Read, estimate, write."""
     from nonneg import compare_ranks
     from nonneg.cli import files
-    from nonneg.report import fits, ranks
+    from nonneg.report.tables import describe_ranks, scaled
 
     folder = arguments.output_folder(options, options.file, "rank")
     table = tables.read_input(options)
     if options.scale is not None:
-        table = replace(table, X=fits.scaled(table.X, options.scale))
+        table = replace(table, X=scaled(table.X, options.scale))
     shown = arguments.chosen(
         options,
         "k_min",
@@ -62,9 +62,7 @@ def run(options: argparse.Namespace) -> None:
         verbose=int(not options.quiet),
     )
     shown |= inner | arguments.chosen(options, "scale")
-    record = ranks.describe(comparison, table, seconds, shown)
-    if dominance := fits.dominant(table.X, "frobenius", table.column_names):
-        record.hints = [fits.outweighed(dominance)]
+    record = describe_ranks(comparison, table, seconds, shown)
     for name, why in comparison.left_out.items():
         terminal.note(f"note: {name} was left out. {why}")
     candidates = record.result["table"]

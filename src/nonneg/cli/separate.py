@@ -61,7 +61,10 @@ def run(options: argparse.Namespace) -> None:
 
     folder = arguments.output_folder(options, options.files[0], "sources")
     check_sound_folder(folder)
-    recordings = _read_recordings(options)
+    first, *others = options.files
+    reading = {"quiet": options.quiet, "seconds": options.seconds}
+    recordings = [read_at(first, options.rate, **reading)]
+    recordings += [read_at(path, recordings[0].rate, **reading) for path in others]
     training, trained_on = _read_training(options, recordings[0].rate)
     model = SourceSeparation(options.sources, **_parameters(options))
     channels = [row for sound in recordings for row in _channels(sound.samples)]
@@ -78,27 +81,23 @@ def run(options: argparse.Namespace) -> None:
     terminal.finish(folder, record)
 
 
-def _read_recordings(options: argparse.Namespace) -> list[Sound]:
-    """Read the recordings, and of each the part that was asked for."""
+def read_at(path: Path, rate: int | None, *, quiet: bool = True, seconds: float | None = None) -> Sound:
+    """Read a sound with all channels at a rate, and of it the part that was asked for."""
     from nonneg.applications.audio import read_sound
 
-    sounds = [read_sound(path, channel="all", rate=options.rate) for path in options.files]
-    rates = sorted({sound.rate for sound in sounds})
-    if len(rates) > 1:
-        raise InvalidDataError(
-            f"The files have sampling rates of {rates} Hz; they must be equal. Resample them with --rate, "
-            f"such as --rate {rates[0]}."
-        )
-    if options.seconds is not None:
-        last = max(1, round(options.seconds * rates[0]))
-        sounds = [replace(sound, samples=sound.samples[..., :last]) for sound in sounds]
-    if not any(sound.samples.any() for sound in sounds):
-        names = ", ".join(sound.source for sound in sounds)
-        raise InvalidDataError(f"{names}: nothing but silence. Check the file and --seconds.")
-    if not options.quiet:
-        for sound in sounds:
-            _note_of(sound, "" if sound.n_channels == 1 else f", {sound.n_channels} channels")
-    return sounds
+    sound = read_sound(path, channel="all")
+    if rate is not None and sound.rate != rate:
+        terminal.note(f"note: {sound.source} was resampled from {sound.rate} to {rate} Hz")
+        sound = read_sound(path, channel="all", rate=rate)
+    if seconds is not None:
+        sound = replace(sound, samples=sound.samples[..., : max(1, round(seconds * sound.rate))])
+    if not sound.samples.any():
+        raise InvalidDataError(f"{sound.source}: nothing but silence. Check the file and --seconds.")
+    if not quiet:
+        channels = "" if sound.n_channels == 1 else f", {sound.n_channels} channels"
+        length = sound.samples.shape[-1] / sound.rate
+        terminal.note(f"read {sound.source}: {length:.2f} s, {sound.rate} Hz{channels}")
+    return sound
 
 
 def _read_training(options: argparse.Namespace, rate: int) -> tuple[dict[str, Any], dict[str, list[str]]]:
@@ -109,34 +108,10 @@ def _read_training(options: argparse.Namespace, rate: int) -> tuple[dict[str, An
         name, sign, rest = text.partition("=")
         is_named = bool(sign and name.strip()) and not Path(text).exists()
         name, path = (name.strip(), Path(rest)) if is_named else (Path(text).stem, Path(text))
-        if name in signals and not is_named:
-            raise InvalidParameterError(
-                f"--train {text}: a source called {name} already has a training recording. Give this one "
-                f"its own name, --train NAME={text}, or add it to the same source, --train {name}={text}."
-            )
-        sound = read_at(path, rate)
-        if not sound.samples.any():
-            raise InvalidDataError(f"The training file {sound.source} is silent: it contains only zeros.")
-        if not options.quiet:
-            _note_of(sound, f", training of {name}")
+        sound = read_at(path, rate, quiet=options.quiet)
         signals.setdefault(name, []).append(sound.samples)
         files.setdefault(name, []).append(sound.source)
     return signals, files
-
-
-def read_at(path: Path, rate: int | None) -> Sound:
-    """Read a sound with all channels, at the rate of others."""
-    from nonneg.applications.audio import read_sound
-
-    sound = read_sound(path, channel="all")
-    if rate is None or sound.rate == rate:
-        return sound
-    terminal.note(f"note: {sound.source} was resampled from {sound.rate} to {rate} Hz")
-    return read_sound(path, channel="all", rate=rate)
-
-
-def _note_of(sound: Sound, more: str) -> None:
-    terminal.note(f"read {sound.source}: {sound.samples.shape[-1] / sound.rate:.2f} s, {sound.rate} Hz{more}")
 
 
 def grouping_by_hand(groups: Sequence[tuple[str, list[int]]]) -> dict[str, list[int]]:

@@ -113,19 +113,18 @@ def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, r
 
 
 def _read(path: Path) -> tuple[Any, Any]:
-    """Read a table, and make a data frame of it, whose names are checked."""
+    """Read a table as a data frame, whose names are checked where it is used."""
     from nonneg._optional import import_optional
-    from nonneg.io import Table, read_table
+    from nonneg.io import Table
 
     pandas = import_optional("pandas", extra="formats", purpose="Reading a catalog of mutations")
-    if path.suffix.lower() == ".txt":  # as COSMIC and SigProfiler name their tables
-        try:
-            frame = pandas.read_csv(path, sep="\t", index_col=0, comment="#")
-        except (OSError, ValueError) as error:
-            raise FileFormatError(f"{path}: expected a table separated by tabs, but {error}.") from error
-        rows, columns = (tuple(map(str, axis)) for axis in (frame.index, frame.columns))
-        return Table(frame.to_numpy(), rows, columns, str(path), "tsv"), frame
-    table = read_table(path, header=True, index=True)
-    if table.row_names is None or table.column_names is None:
-        raise FileFormatError(f"{path}: expected a table with names of mutation types and of tumors.")
-    return table, pandas.DataFrame(table.X, index=list(table.row_names), columns=list(table.column_names))
+    try:
+        # COSMIC and SigProfiler write tables that are separated by tabs, also as .txt.
+        separator = "," if ".csv" in path.suffixes else "\t"
+        frame = pandas.read_csv(path, sep=separator, index_col=0, comment="#")
+    except (OSError, ValueError) as error:
+        raise FileFormatError(
+            f"{path}: expected a table of mutation types and tumors, but {error}."
+        ) from error
+    rows, columns = (tuple(map(str, axis)) for axis in (frame.index, frame.columns))
+    return Table(frame.to_numpy(), rows, columns, str(path), "tsv"), frame

@@ -17,7 +17,6 @@ from nonneg.exceptions import InvalidParameterError, NegativeDataError, NonFinit
 if TYPE_CHECKING:
     from nonneg.io import Table
 
-_MOST_COMPRESSED = 50  # times its size on disk that a compressed file may take in memory
 _CENTERED = 0.05  # the mean of centered data is below this part of their size
 
 
@@ -129,11 +128,9 @@ def _streamed_table(options: argparse.Namespace, *, signed: bool) -> Table | Non
         return None
     memory, path = checked_memory(options.memory), options.file
     form = format_of(path)
-    # Without --memory, a file that could not exceed the memory if it were compressed is not opened twice.
-    on_disk = path.stat().st_size if path.is_file() else memory
-    if not (form.open or (options.memory is not None and on_disk > memory)):
-        return None
-    if options.memory is None and on_disk * _MOST_COMPRESSED < memory:
+    # Other formats can only be read whole, which is said where the memory was given.
+    too_large = options.memory is not None and path.is_file() and path.stat().st_size > memory
+    if form.open is None and not too_large:
         return None
     stored = open_stored(path, ReadOptions(**_reading(options)), memory)
     if stored.fits():
@@ -182,11 +179,6 @@ def name_features(model: Any, names: Sequence[str] | None) -> None:
 
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
-
-
-def largest_entry(table: Table) -> float:
-    """Return the largest entry of a table in memory or on disk."""
-    return float(table.X.extremes()[1] if hasattr(table.X, "extremes") else table.X.max())
 
 
 def table_name(table: Table) -> str:

@@ -169,8 +169,14 @@ def finish(folder: Path, record: Record, *, page: bool = True, others: Sequence[
     from nonneg.report.record import REPORT, write_run
 
     outcome.record = record.as_dict()
+    text: str | None = None
+    failure: BaseException | None = None
     with phase("writing the results and drawing the report", int(not outcome.quiet)):
-        files, failure = write_run(folder, record, build_page if page else None)
+        try:
+            text = build_page(record) if page else None
+        except BaseException as error:  # the fit may have taken hours: its results are written first
+            failure = error
+        files = write_run(folder, record, text)
     outcome.files = [*files, *others]
     if isinstance(failure, MissingDependencyError):
         note(f"note: no report was written. {failure}")

@@ -44,8 +44,9 @@ def run(options: argparse.Namespace) -> None:
     if bool(options.files) == options.stdlib:
         raise InvalidParameterError("Give either files of documents or --stdlib.")
     folder = arguments.output_folder(options, "stdlib" if options.stdlib else options.files[0], "topics")
-    inputs = _inputs(options)
-    documents = read_inputs(inputs, quiet=options.quiet)
+    # By which `nonneg edit-topics` reads them again.
+    inputs = {name: getattr(options, name) for name in ("stdlib", "text_column", "time_column", "lines")}
+    documents = read_inputs(options.files, inputs, quiet=options.quiet, vocabulary=options.vocabulary)
     parameters = _parameters(options, documents)
     n_topics = options.topics or len(parameters.get("anchors", ())) or "auto"
     model = TopicModel(n_topics, **parameters)
@@ -74,31 +75,19 @@ def write_topics(
     terminal.finish(folder, record)
 
 
-def _inputs(options: argparse.Namespace) -> dict[str, Any]:
-    """Say where the documents are, for `nonneg edit-topics`."""
-    vocabulary = options.vocabulary
-    return {
-        "files": [str(path.absolute()) for path in options.files],
-        "stdlib": options.stdlib,
-        "text_column": options.text_column,
-        "time_column": options.time_column,
-        "lines": options.lines,
-        "vocabulary": None if vocabulary is None else str(vocabulary.absolute()),
-    }
-
-
-def read_inputs(inputs: dict[str, Any], *, quiet: bool) -> Any:
-    """Read the documents of a run again."""
+def read_inputs(
+    files: Sequence[Path], inputs: dict[str, Any], *, quiet: bool, vocabulary: Path | None = None
+) -> Any:
+    """Read documents as the options of a run said."""
     from nonneg.applications.topics.files import Documents, read_documents
 
-    if not inputs.get("stdlib"):
-        vocabulary = inputs.get("vocabulary")
+    if not inputs["stdlib"]:
         return read_documents(
-            [Path(path) for path in inputs["files"]],
-            column=inputs.get("text_column"),
-            lines=bool(inputs.get("lines")),
-            vocabulary=None if vocabulary is None else Path(vocabulary),
-            time_column=inputs.get("time_column"),
+            files,
+            column=inputs["text_column"],
+            lines=inputs["lines"],
+            vocabulary=vocabulary,
+            time_column=inputs["time_column"],
         )
     from nonneg.datasets import load_standard_library
 

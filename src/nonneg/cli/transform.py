@@ -197,7 +197,7 @@ def _of_table(model: Any, path: Path, options: argparse.Namespace) -> tuple[Reco
     import numpy as np
 
     from nonneg.cli import files
-    from nonneg.report.fits import observed_relative_error
+    from nonneg.report.tables import observed_relative_error
 
     options.file, name = options.files[0], type(model).__name__
     tables.check_h5ad(options)

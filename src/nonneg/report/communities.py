@@ -59,17 +59,14 @@ def describe(
         top=model.top_nodes(8),
     )
     nodes, edges = words.counted(graph.n_nodes, "node"), words.counted(graph.n_edges, "edge")
-    directed = " A membership is the mean of those by sending and by receiving." * graph.directed
-    left_out = words.noted(
-        (data["n_isolated"], "node", "without edges and without a membership"),
-        (result["n_unreached"], "node", "not reached by the leading eigenvectors"),
-    )
     numbers, by_label = data | result, None if compared is None else _by_label(compared)
     sections = [
         [
             "The communities",
             "The pure node represents the community. The size is the sum of all memberships; the "
-            "conductance is the fraction of the edge weight that leads out of the community.",
+            "conductance is the fraction of the edge weight that leads out of the community."
+            + " A membership is the mean of those by sending and by receiving."
+            * graph.directed,
             block("table", colors=drawings.colors(k)),
         ]
     ]
@@ -82,8 +79,7 @@ def describe(
         f"Communities of {source}",
         f"{words.counted(k, 'community')} in {nodes}; {words.counted(mostly, 'node')} "
         f"{'has' if mostly == 1 else 'have'} a membership above {_MOSTLY:.0%} in one of them.",
-        f"{nodes} and {edges} from {source} ({graph.kind}). Communities by {model.method_}, in "
-        f"{words.seconds(seconds)}.{directed}{left_out}",
+        words.lead(f"{nodes} and {edges} ({graph.kind})", data, model.method_, result),
         {name: numbers[name] for name in ("n_communities", "n_nodes", "n_edges", "modularity", "seconds")},
         data,
         result,
@@ -103,12 +99,11 @@ def _by_label(labels: Mapping[str, Any]) -> list[Any]:
         | {str(at): [(int(count), 100 * count / largest)] for at, count in enumerate(counts)}
         for name, counts in list(zip(labels["labels"], labels["counts"], strict=True))[:_N_LISTED]
     ]
-    left_out = words.noted((labels["n_left_out"], "node", "without a label or a community left out"))
     told = (
         f"Agreement of main communities with {labels['name']}: {words.percent(labels['accuracy'])} of the "
         f"nodes, normalized mutual information {labels['nmi']:.3f}, adjusted Rand index {labels['ari']:.3f}."
     )
-    return [f"Communities and {labels['name']}", told + left_out, rows]
+    return [f"Communities and {labels['name']}", told, rows]
 
 
 def graph_block(model: Any) -> dict[str, Any] | None:
@@ -130,11 +125,7 @@ def graph_block(model: Any) -> dict[str, Any] | None:
     # Divided before they are added, so that sums of huge weights are finite.
     adjacency.data = adjacency.data / max(float(adjacency.data.max(initial=0.0)), 1e-300)
     graph = networkx.from_scipy_sparse_array(adjacency)
-    # Communities begin at corners of a polygon.
-    angles = 2 * np.pi * np.arange(k) / k
-    start = memberships @ np.column_stack([np.cos(angles), np.sin(angles)])
-    start += 0.1 * np.random.default_rng(len(shown)).standard_normal(start.shape)
-    layout = networkx.spring_layout(graph, pos=dict(enumerate(start)), iterations=80, seed=0)
+    layout = networkx.spring_layout(graph, iterations=80, seed=0)
     places = np.array([layout[at] for at in range(len(shown))])
     places = (places - places.min(axis=0)) / np.maximum(np.ptp(places, axis=0), 1e-12)
     degrees = np.asarray(adjacency.sum(axis=1)).ravel()

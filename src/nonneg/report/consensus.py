@@ -13,8 +13,8 @@ from nonneg.applications.signatures import CHANNELS
 from nonneg.consensus.certificate import are_stable
 from nonneg.io import Table
 from nonneg.report import drawings, words
-from nonneg.report.fits import group_means, group_rows
 from nonneg.report.record import Record, block, of_estimator, picked, table_facts
+from nonneg.report.tables import group_means, group_rows
 
 _N_TOP = 20  # genes that are named for a program
 _N_SHOWN = 120  # components in the clustergram
@@ -67,10 +67,10 @@ def describe(
     } | ({} if seconds is None else {"seconds": seconds})
     recommended = "" if len(consensus.ranks_) == 1 else " is recommended" if k == 1 else " are recommended"
     rows, columns = about["shape"]
-    lead, took = words.samples(about), "" if seconds is None else f" took {words.seconds(seconds)}"
+    size = words.samples(about)
     if command == "signatures":
         tumors = words.counted(columns if rows == len(CHANNELS) else rows, "tumor")
-        lead = f"{tumors} with 96 mutation types from {about['source']}"
+        size = f"{tumors} with 96 mutation types"
     of = {"consensus": "Consensus programs", "signatures": "Mutational signatures"}[command]
     tiles, ranks = ("mean_stability", "n_restarts", "seconds"), [each.row() for each in consensus.ranks_]
     sections = [
@@ -85,7 +85,7 @@ def describe(
         command,
         f"{of} of {about['source']}",
         f"{words.counted(k, one)}{recommended}, {'all' if n_stable == k else n_stable} of them stable.",
-        f"{lead}; {words.counted(len(restarts), 'restart')}{took}.",
+        words.lead(size, about, words.counted(len(restarts), "restart"), result),
         {f"{one}s": k} | {name: result[name] for name in tiles if name in result},
         about,
         result,
@@ -129,11 +129,12 @@ def _clustergram(best: Any, result: Mapping[str, Any], one: str) -> list[Any]:
     """Return the distances of some components of all restarts, sorted by cluster."""
     shown = np.linspace(0, len(best.distances) - 1, min(_N_SHOWN, len(best.distances))).round().astype(int)
     near = 1.0 - best.distances[np.ix_(shown, shown)].astype(float) / np.sqrt(2.0)
-    outliers = (result["n_outliers"], one, "unlike those of other restarts left out as outliers")
     told = (
         f"All {words.counted(result['n_found'], one)} of all restarts are compared. Squares along the "
-        f"diagonal are clusters that many restarts found.{words.noted(outliers)}"
+        "diagonal are clusters that many restarts found."
     )
+    if outliers := result["n_outliers"]:
+        told += f" {words.counted(outliers, one)} unlike those of other restarts left out as outliers."
     caption = f"{one}s of all restarts, by cluster"
     return [told, block("pictures", pictures=[(drawings.shades(near, 1.0), caption, None)], kind="huge")]
 

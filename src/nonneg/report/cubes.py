@@ -74,17 +74,19 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
         column=model.pure_pixels_[:, 1].tolist(),
         mean_abundance=np.nanmean(model.abundances_.reshape(-1, k), axis=0).tolist(),
         name=[None] * k if match is None else match.names,
-        angle=[
-            None if match is None or match.chosen[at] < 0 else float(match.angles[at]) for at in range(k)
-        ],
-    )  # fmt: skip
+        # NaN, which the table leaves out, where none is near.
+        angle=[None] * k if match is None else np.where(match.chosen < 0, np.nan, match.angles).tolist(),
+    )
     known = "" if match is None else "; dashed: the most similar known spectra, at the same brightness"
-    colors = drawings.colors(k)
+    colors, (rows, columns, bands) = drawings.colors(k), map(words.number, cube.shape)
+    by, told = how if how and result["method"] == "auto" else result["method"], ""
+    if result["estimates"]:
+        told = f" The number of endmembers was estimated: {listed(result['estimates'])}."
     return Record(
         "unmix",
         f"Unmixing of {scene.title}",
         _answer(data, result),
-        _lead(data, result),
+        words.lead(f"{rows} x {columns} pixels with {bands} bands", data, by, result) + told,
         {name: (data | result)[name] for name in ("n_endmembers", "relative_error", "n_pixels", "seconds")},
         data,
         result,
@@ -117,25 +119,6 @@ def _answer(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
         was = "was" if aside == 1 else "were"
         told += f"; {words.counted(aside, 'pixel')} unlike all others {was} set aside"
     return f"{told}."
-
-
-def _lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    rows, columns, bands = (words.number(side) for side in data["shape"])
-    method, how = result["method"], result["how"]
-    if how is not None:
-        method = how if method == "auto" else f"{method} ({how})"
-    told = (
-        f"{rows} x {columns} pixels with {bands} bands from {data['source']}. "
-        f"{'Pure pixels' if result['pure'] else 'Endmembers'} by {method}, abundances with the constraint "
-        f"{result['constraint']}, in {words.seconds(result['seconds'])}."
-    )
-    if result["estimates"]:
-        told += f" The number of endmembers was estimated: {listed(result['estimates'])}."
-    return told + words.noted(
-        (len(data["bands_left_out"]), "band", "left out as bad"),
-        (data["n_left_out"], "pixel", "without data or left out"),
-        (data["n_clipped"], "value", "below zero set to zero"),
-    )
 
 
 def listed(estimates: Mapping[str, int]) -> str:

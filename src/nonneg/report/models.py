@@ -17,7 +17,7 @@ from nonneg.data.annotated import annotated_matrix
 from nonneg.exceptions import InvalidParameterError, OutputError
 from nonneg.io import Table
 from nonneg.io.cube import as_cube
-from nonneg.report import anchors, communities, consensus, cubes, fits, sounds, topics
+from nonneg.report import communities, consensus, cubes, sounds, tables, topics
 from nonneg.report.page import build_page
 from nonneg.report.record import Record, clean
 
@@ -97,11 +97,13 @@ def _table(
 
 
 def _fit(model: Any, X: Any, seconds: float, *, image_shape: Any = None, **names: Any) -> Record:
-    return fits.describe(model, _table(X, **names), seconds, W=model.transform(X), image_shape=image_shape)
+    return tables.describe_fit(
+        model, _table(X, **names), seconds, W=model.transform(X), image_shape=image_shape
+    )
 
 
 def _anchors(model: Any, X: Any, seconds: float, **names: Any) -> Record:
-    return anchors.describe(model, _table(X, **names), seconds, W=model.transform(X))
+    return tables.describe_anchors(model, _table(X, **names), seconds, W=model.transform(X))
 
 
 def _consensus(

@@ -15,7 +15,7 @@ from nonneg._html import Raw, element
 from nonneg.applications.images import data_address, picture_png
 from nonneg.certificates.certificate import Statement
 from nonneg.report import drawings
-from nonneg.report.record import Record
+from nonneg.report.record import Record, block
 from nonneg.report.words import number, seconds
 
 _TITLES = {"eckart-young-bound": "Eckart-Young lower bound", "symnmf-error": "SymNMF error"}
@@ -47,15 +47,19 @@ def build_page(record: Record) -> str:
     sections = [*content["sections"]]
     if curves := drawings.convergence(content["history"]):
         sections.append(["Convergence", curves])
-    parts = [_section(heading, [_rendered(one, content) for one in blocks]) for heading, *blocks in sections]
     if statements:
-        cards = element("div", [_statement(one) for one in statements], class_="cards")
-        parts.append(_section("Certificate", [element("p", _CHECKED), cards]))
+        sections.append(
+            ["Certificate", _CHECKED, block("cards", cards=[_statement(one) for one in statements])]
+        )
     # Parameters have the names that users type.
     typed = [(name, number(value)) for name, value in content["parameters"].items() if _is_single(value)]
     numbers = {"Data": _values(content["data"]), "Result": _values(content["result"]), "Parameters": typed}
-    groups = [element("div", element("h3", name), _facts(of), class_="card") for name, of in numbers.items()]
-    parts.append(_section("The run", [element("div", groups, class_="groups")]))
+    cards = [_card_of(name, block("facts", facts=facts)) for name, facts in numbers.items()]
+    sections.append(["The run", block("cards", cards=cards, kind="groups")])
+    parts = [
+        element("section", element("h2", heading), [_rendered(one, content) for one in blocks])
+        for heading, *blocks in sections
+    ]
     versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
     footer = element("footer", f"Written by nonneg. {versions}.")
     style = resources.files("nonneg.report").joinpath("style.css").read_text(encoding="utf-8")
@@ -91,33 +95,30 @@ def shown_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[list[Any
     }
 
 
-def _section(heading: str, blocks: Iterable[Any]) -> Raw:
-    return element("section", element("h2", heading), *blocks)
-
-
-def _rendered(block: Any, content: Mapping[str, Any], *, bare: bool = False) -> Any:
-    """Return a block as HTML; a bare drawing has no card of its own."""
-    if not block:
+def _rendered(part: Any, content: Mapping[str, Any], *, bare: bool = False) -> Any:
+    """Return a part as HTML; a bare drawing has no card of its own."""
+    if not part:
         return None
-    if isinstance(block, str):
-        return element("p", block)
-    if isinstance(block, list):
-        return _table(block)
-    block = dict(block)
-    kind = block.pop("block")
+    if isinstance(part, str):
+        return element("p", part)
+    if isinstance(part, list):
+        return _table(part)
+    part = dict(part)
+    kind = part.pop("block")
     if kind == "table":
-        return _table(content["table"], **block)
+        return _table(content["table"], **part)
     if kind == "cards":
-        return element("div", [_card(entry, content) for entry in block["cards"]], class_="cards")
+        cards = [_card(content=content, **entry) for entry in part["cards"]]
+        return element("div", cards, class_=part.get("kind", "cards"))
     if kind == "row":
-        figures = [_figure(_rendered(one, content, bare=True)) for one in block["drawings"]]
+        figures = [_figure(_rendered(one, content, bare=True)) for one in part["drawings"]]
         # One drawing alone would fill the page.
         style = "max-width: 560px" if len(figures) == 1 else None
         return element("div", figures, class_="curves", style=style) if figures else None
     if kind in _ELEMENTS:
-        return _ELEMENTS[kind](**block)
-    caption = block.pop("caption", "")
-    drawn = drawings.DRAWINGS[kind](**block)
+        return _ELEMENTS[kind](**part)
+    caption = part.pop("caption", "")
+    drawn = drawings.DRAWINGS[kind](**part)
     # A wide one can be moved sideways on a small screen.
     return drawn if bare else _figure(drawn, caption, kind="wide")
 
@@ -152,7 +153,7 @@ def _side(cells: Sequence[Any], numeric: bool) -> str | None:
 
 def _cell(value: Any) -> Any:
     if isinstance(value, bytes):
-        address = f"data:audio/flac;base64,{base64.b64encode(value).decode('ascii')}"
+        address = f"data:audio/wav;base64,{base64.b64encode(value).decode('ascii')}"
         return element("audio", controls="", preload="metadata", src=address)
     if isinstance(value, list):
         return _chips(value)
@@ -176,33 +177,32 @@ def _pair(name: str, value: str) -> list[Raw]:
     return [element("dt", name), element("dd", value)]
 
 
-def _facts(entries: Iterable[tuple[str, str]]) -> Raw:
-    return element("dl", [_pair(name, value) for name, value in entries], class_="facts")
+def _facts(facts: Iterable[tuple[str, str]], summary: str = "") -> Raw:
+    """Return names and values, which open by a click where they have a summary."""
+    whole = element("dl", [_pair(name, value) for name, value in facts], class_="facts")
+    return element("details", element("summary", summary), whole) if summary else whole
 
 
-def _article(headline: Any, *blocks: Any) -> Raw:
-    return element("article", element("div", headline, class_="headline"), *blocks, class_="card")
+def _card(title: str, badges: Iterable[Any], blocks: Iterable[Any], content: Mapping[str, Any]) -> Raw:
+    headline = element("div", [_badge(*one) for one in badges], element("h3", title), class_="headline")
+    return element("article", headline, [_rendered(one, content, bare=True) for one in blocks], class_="card")
 
 
-def _card(entry: Mapping[str, Any], content: Mapping[str, Any]) -> Raw:
-    """Return a card: a title and badges, and blocks."""
-    blocks = [_rendered(one, content, bare=True) for one in entry["blocks"]]
-    return _article([element("h3", entry["title"]), [_badge(*one) for one in entry["badges"]]], blocks)
+def _card_of(title: str, *blocks: Any, badges: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
+    return {"title": title, "badges": badges, "blocks": blocks}
 
 
-def _statement(statement: Statement) -> Raw:
+def _statement(statement: Statement) -> dict[str, Any]:
     """Return the card of a statement of the certificate."""
-    value = details = None
+    blocks: list[Any] = [f"{statement.sentence} {statement.advice}".rstrip()]
     if statement.number is not None:
         threshold = statement.threshold
         limit = "" if threshold is None else f", threshold {number(threshold)}"
-        value = element("p", f"Value {number(statement.number)}{limit}.", class_="note")
+        blocks.append(block("note", text=f"Value {number(statement.number)}{limit}."))
     if statement.quantities:
         shown = [(key.replace("_", " "), number(one)) for key, one in statement.quantities.items()]
-        details = element("details", element("summary", "Quantities"), _facts(shown))
-    advice = [" ", element("strong", statement.advice)] if statement.advice else None
-    headline = [_badge(statement.badge, statement.grade), element("h3", _title(statement.name))]
-    return _article(headline, element("p", statement.sentence, advice), value, details)
+        blocks.append(block("facts", facts=shown, summary="Quantities"))
+    return _card_of(_title(statement.name), *blocks, badges=[(statement.badge, statement.grade)])
 
 
 def _pictures(pictures: Iterable[Sequence[Any]], kind: str = "") -> Raw:
@@ -258,6 +258,7 @@ def _legend(words: str, before: str = "") -> Raw:
 _ELEMENTS: dict[str, Callable[..., Raw]] = {
     "note": lambda text: element("p", text, class_="note"),
     "names": lambda names: element("p", _chips(names)),
+    "facts": _facts,
     "legend": _legend,
     "pictures": _pictures,
     "strips": _strips,

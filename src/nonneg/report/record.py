@@ -13,7 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
@@ -63,10 +63,7 @@ class Record:
         return dict(plain({"format": FORMAT, **own, **self.details}))
 
 
-_STORED = (
-    "command", "title", "answer", "lead", "tiles", "created", "data", "parameters", "result", "history",
-    "certificate", "hints", "versions", "table", "sections",
-)  # fmt: skip
+_STORED = [one.name for one in fields(Record) if one.repr and one.name != "details"]
 
 
 def _versions() -> dict[str, str]:
@@ -190,15 +187,8 @@ def as_json(value: Any, *, indent: int | None = None) -> str:
     return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False, default=_encoded)
 
 
-def write_run(
-    folder: Path, record: Record, page: Callable[[Record], str] | None
-) -> tuple[list[Path], BaseException | None]:
-    """Write the files, the model, the record and the report of a run: all of them, or none.
-
-    If the page cannot be drawn, the rest is written without it, because the fit may have taken hours, and the
-    error is returned beside the files.
-    """
-    failure: BaseException | None = None
+def write_run(folder: Path, record: Record, page: str | None) -> list[Path]:
+    """Write the files, the model, the record and the report of a run: all of them, or none."""
     with replaced_folder(folder, earlier_files(folder)) as fresh:
         for name, write in record.files.items():
             write(fresh / name)
@@ -211,14 +201,9 @@ def write_run(
         content = record.as_dict() | {"files": names}
         (fresh / RESULT).write_text(as_json(content, indent=1) + "\n", encoding="utf-8")
         if page is not None:
-            try:
-                text = page(record)
-            except BaseException as error:
-                failure = error
-            else:
-                (fresh / REPORT).write_text(clean(text), encoding="utf-8")
+            (fresh / REPORT).write_text(clean(page), encoding="utf-8")
         written = sorted((entry.name for entry in fresh.iterdir()), key=lambda name: (name == REPORT, name))
-    return [folder / name for name in written], failure
+    return [folder / name for name in written]
 
 
 def earlier_files(folder: Path) -> set[str]:

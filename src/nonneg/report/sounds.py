@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.io import wavfile
 from scipy.signal import spectrogram
 
-from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
 from nonneg.applications.audio import Sound
 from nonneg.applications.audio.methods import bin_frequencies
-from nonneg.exceptions import MissingDependencyError
 from nonneg.report import drawings, words
 from nonneg.report.record import Record, block, of_estimator, run_facts
 
@@ -51,12 +50,14 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
     fit, rate, names, files = model.model_, sound.rate, model.source_names_, [one.source for one in sounds]
     choice, restarts = getattr(fit, "choice_", None), getattr(fit.result_, "restarts", None)
     lengths, n_frames = [one.samples.shape[-1] for one in sounds], len(model.activations_)
+    length = sum(lengths) / rate
     data = {
+        "source": ", ".join(files),
         "files": files,
         "rate": rate,
         "n_samples": lengths,
         "n_channels": [one.n_channels for one in sounds],
-        "seconds": sum(lengths) / rate,
+        "seconds": length,
         "training": {name: list(solos) for name, solos in separated.training.items()},
     }
     result = {
@@ -78,7 +79,7 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
         components=[(1 + np.flatnonzero(model.groups_ == at)).tolist() for at in range(len(names))],
     )
     solos = ", ".join(f"{name} ({', '.join(own)})" for name, own in separated.training.items())
-    trained = f", with templates learned from training recordings: {solos}" if solos else ""
+    method = f"{model.method} with templates learned from {solos}" if solos else model.method
     title = files[0] if len(sounds) == 1 else f"{len(sounds)} recordings"
     energies = [f"{one['name']} with {words.percent(one['energy_share'])}" for one in sources]
     signals = np.concatenate([sound.samples[None], separated.sources[0]])
@@ -94,8 +95,7 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
         "separate",
         f"Sources of {title}",
         f"{words.counted(len(names), 'source')} of {title}: {words.listed(energies)} of the energy.",
-        f"{words.seconds(data['seconds'])} of sound at {words.number(rate)} Hz from {', '.join(files)}, "
-        f"separated by {model.method}{trained}. The fit took {words.ending(result)}.",
+        words.lead(f"{words.seconds(length)} of sound at {words.number(rate)} Hz", data, method, result),
         {name: result[name] for name in ("n_sources", "n_components", "divergence", "seconds")},
         data,
         result,
@@ -140,18 +140,14 @@ def _components(model: Any, sound: Sound) -> list[Any]:
 
 
 def _listened(signals: FloatArray, rate: int) -> tuple[list[Any], list[str]]:
-    """Return sounds as FLAC, and a note where they are not whole."""
-    try:
-        soundfile = import_optional("soundfile", extra="audio", purpose="Sounds in the report")
-    except MissingDependencyError:
-        return [None] * len(signals), []
+    """Return sounds as .wav files of 16 bits, and a note where they are not whole."""
     # Browsers play two channels.
     signals = signals if signals.ndim == 2 or signals.shape[1] == 2 else signals.mean(axis=1)
     most = _PLAYER_BYTES // (2 * signals[..., 0].size)
     players = []
     for signal in signals[..., :most] / max(1.0, float(np.abs(signals).max())):
         stream = io.BytesIO()
-        soundfile.write(stream, signal.T, rate, format="FLAC", subtype="PCM_16")
+        wavfile.write(stream, rate, np.rint(32767 * signal.T).astype(np.int16))
         players.append(stream.getvalue())
     whole = signals.shape[-1] <= most
     return players, [] if whole else [

@@ -84,16 +84,14 @@ def describe(
     if len(merges) > 1:
         leaves = [f"{entry['label']}  {entry['topic']}" for entry in topics]
         sections.append(["Tree over the topics", _TREE, block("tree", merges=merges, names=leaves)])
-    n_documents, empty = words.counted(len(shares), "document"), (data["n_empty"], "document")
+    n_documents = words.counted(len(shares), "document")
     largest = max(topics, key=lambda entry: entry["proportion"])
     return Record(
         "topics",
         f"Topics of {documents.source}",
         f"{words.counted(k, 'topic')} in {n_documents}; the largest ({largest['label']}) makes up "
         f"{words.percent(largest['proportion'])}.",
-        f"{n_documents} ({data['kind']}) from {documents.source}, {words.number(data['n_used'])} of "
-        f"{words.number(data['n_words'])} words used.{words.noted((*empty, 'without topic words'))} Topics "
-        f"by {model.method}, in {words.seconds(seconds)}.",
+        words.lead(f"{n_documents} with {words.number(data['n_used'])} words", data, model.method, result),
         {name: (data | result)[name] for name in ("n_topics", "n_documents", "mean_npmi", "seconds")},
         data,
         result,
@@ -176,10 +174,9 @@ def _course(course: Mapping[str, Any]) -> list[Any]:
     """Return the blocks of the topics over time."""
     periods, missing = course["periods"], missing_dates(course)
     means = np.nan_to_num(np.array(course["proportions"], dtype=float).T)
-    left_out = words.noted((course["n_empty"], "document", "without a topic left out"))
     return [
         f"{words.counted(int(np.sum(course['counts'])), 'document')} by {course['unit']}, from {periods[0]} "
-        f"to {periods[-1]}.{left_out}{f' {missing}.' if missing else ''}",
+        f"to {periods[-1]}.{f' {missing}.' if missing else ''}",
         block("legend", words="0 to the largest share of each topic"),
         drawings.factor_map(
             means, "period", periods,

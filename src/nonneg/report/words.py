@@ -25,11 +25,6 @@ def counted(count: int, noun: str) -> str:
     return f"{number(count)} {noun if count == 1 else plural}"
 
 
-def noted(*counts: tuple[int, str, str]) -> str:
-    """Write a sentence for each count that is not zero: the count, its noun and what is said of it."""
-    return "".join(f" {counted(count, noun)} {said}." for count, noun, said in counts if count)
-
-
 def percent(share: float) -> str:
     """Write a share in percent, with as many digits as its distance from 0 and 100 asks for."""
     for digits in (1, 2, 3, 4):
@@ -51,18 +46,22 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
 
 
-def samples(data: Mapping[str, Any]) -> str:
-    """Say how large a table is and where it came from."""
-    rows, columns = data["shape"]
+def lead(size: str, data: Mapping[str, Any], method: str, result: Mapping[str, Any]) -> str:
+    """Say what a run had, how it went about it, how long it took and why it stopped."""
     missing = f", {counted(data['n_missing'], 'cell')} missing" if data.get("n_missing") else ""
-    return f"{counted(rows, 'sample')} with {counted(columns, 'feature')}{missing} from {data['source']}"
+    told = f"{size}{missing} from {data['source']}, by {method}"
+    if "seconds" in result:
+        told += f", in {seconds(result['seconds'])}"
+    if "stop_reason" in result:
+        reason = result["stop_reason"]["sentence"].strip().rstrip(".").replace("`", "")
+        told += f" and {counted(result['n_iter'], 'iteration')}; it stopped because {reason}"
+    return f"{told}."
 
 
-def ending(result: Mapping[str, Any]) -> str:
-    """Say how long a run took and why it stopped."""
-    reason = result["stop_reason"]["sentence"].strip().rstrip(".").replace("`", "")
-    took = f"{counted(result['n_iter'], 'iteration')} and {seconds(result['seconds'])}"
-    return f"{took}, and stopped because {reason}"
+def samples(data: Mapping[str, Any]) -> str:
+    """Say how large a table is."""
+    rows, columns = data["shape"]
+    return f"{counted(rows, 'sample')} with {counted(columns, 'feature')}"
 
 
 def strongest(weights: Any, names: Sequence[Any], count: int) -> list[tuple[Any, float]]:

@@ -1,4 +1,4 @@
-"""Record and page of a factorization: components, classes, factors."""
+"""Records of tables: factorizations, searches for anchors, estimates of the rank."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ FAR = 4.0  # uncertainties beyond which an entry is not fitted: EPA PMF 5.0
 _N_PICTURES = 100  # maximum number of components shown as images: the strongest
 _N_LISTED = 60  # maximum number of components listed with their strongest features
 _N_TOP = 8
+_N_ANCHORS = 200  # maximum number of anchors listed
 _SQUARED = ("frobenius", "huber")
 _LOSSES = {
     "frobenius": "squared error",
@@ -32,9 +33,14 @@ _LOSSES = {
     "itakura-saito": "Itakura-Saito divergence",
     "huber": "Huber loss",
 }
+_METHODS = {"singular-value-ratio": "singular-value ratio", "held_out_error": "held-out error"}
+_CANDIDATES = (
+    "Mean and spread over repeats. The held-out error is the unexplained fraction of the squared norm of "
+    "held-out entries: smaller is better. Of the ratios, larger is better."
+)
 
 
-def describe(
+def describe_fit(
     model: Any,
     data: Table,
     seconds: float,
@@ -45,11 +51,8 @@ def describe(
 ) -> Record:
     """Return the record of a factorization."""
     W, fitted, about = to_numpy(model.transform(data.X) if W is None else W), model.result_, table_facts(data)
-    H, scale, beta_loss = (
-        model.components_,
-        getattr(model, "column_scale_", None),
-        _parameter(model, "beta_loss"),
-    )
+    H, scale, parameters = model.components_, getattr(model, "column_scale_", None), model.get_params()
+    beta_loss = parameters.get("beta_loss", "frobenius")
     # Of the scaled columns, which is what the loss measures: features compare with each other that way, not
     # by their units.
     relative = H if scale is None else H / scale
@@ -63,9 +66,9 @@ def describe(
         "reconstruction_err": model.reconstruction_err_,
         "relative_error": error,
         "explained": 1.0 - error**2 if squared else _explained_divergence(data.X, model, beta_loss),
-        "scale": _parameter(model, "scale"),
+        "scale": parameters.get("scale"),
         "column_scale": scale,
-        "dominance": dominant(data.X, beta_loss, data.column_names, scale),
+        "dominance": _dominant(data, beta_loss, scale),
         "labels": labels,
         "residuals": residuals,
         **run_facts(model, fitted, seconds),
@@ -78,7 +81,7 @@ def describe(
         "fit",
         f"Factorization of {about['source']}",
         _answer(about, result, loss),
-        f"{words.samples(about)}, factorized by minimizing the {loss}. The run took {words.ending(result)}.",
+        words.lead(words.samples(about), about, f"minimizing the {loss}", result),
         {
             "components": H.shape[0],
             **({"relative error": error} if squared else {"divergence": fitted.loss}),
@@ -88,7 +91,7 @@ def describe(
         about,
         result,
         details={"image_shape": image_shape},
-        hints=[outweighed(result["dominance"])] if result["dominance"] else [],
+        hints=_outweighed(result["dominance"]),
         remarks=[*by_class[1::2], *([_residual_sentence(residuals)] if residuals else ())],
         table=table,
         sections=[
@@ -113,10 +116,6 @@ def describe(
     )  # fmt: skip
 
 
-def _parameter(model: Any, name: str) -> Any:
-    return model.get_params().get(name, "frobenius" if name == "beta_loss" else None)
-
-
 def _components(data: Table, W: FloatArray, H: FloatArray, shares: FloatArray) -> list[dict[str, Any]]:
     """Return the components with their strongest features and samples, if these have names."""
     sides = (("features", H, data.column_names), ("samples", W.T, data.row_names))
@@ -139,14 +138,9 @@ def _made_of(scale: Any) -> list[Any]:
 
 
 def _pictures(H: FloatArray, shares: FloatArray, shape: Sequence[int]) -> list[Any]:
-    pictures = [
-        (
-            drawings.shades(H[at].reshape(shape), H[at].max()),
-            f"{at} ({words.percent(float(shares[at]))})",
-            None,
-        )
-        for at in np.sort(np.argsort(-shares, kind="stable")[:_N_PICTURES]).tolist()
-    ]
+    shown = np.sort(np.argsort(-shares, kind="stable")[:_N_PICTURES]).tolist()
+    named = [(f"{at} ({words.percent(float(shares[at]))})", H[at]) for at in shown]
+    pictures = [(drawings.shades(row.reshape(shape), row.max()), name, None) for name, row in named]
     told = (
         "Every sample is approximately a sum of these parts with nonnegative weights. Below each: its "
         "number, as in the files, and its share, the norm of its part of W H."
@@ -186,21 +180,13 @@ def observed_relative_error(X: Any, W: FloatArray, H: FloatArray, scale: Any = N
 
 def _explained_divergence(X: Any, model: Any, beta_loss: Any) -> float | None:
     """Return the share of the divergence of the data from their column means that a model explains."""
-    data = _data(X, getattr(model, "column_scale_", None))
-    _, (sums, counts) = data.map_reduce_rows(_column_sums, n_out=0)
-    means = data.to_device((sums / np.maximum(counts, 1))[:, None])
-    ones = data.to_sample_array(np.ones((data.shape[0], 1)))
-    total = objective(data, ones, means, beta=beta_of(beta_loss))
+    if isinstance(X, DataMatrix):
+        return None  # two more passes over a file that does not fit in memory
+    scale = getattr(model, "column_scale_", None)
+    data, means = _data(X, scale), X.mean(axis=0) if sparse.issparse(X) else np.nanmean(X, axis=0)
+    means = data.to_device(np.asarray(means if scale is None else means / scale, dtype=data.dtype)[:, None])
+    total = objective(data, data.to_sample_array(np.ones((data.shape[0], 1))), means, beta=beta_of(beta_loss))
     return 1.0 - 0.5 * model.reconstruction_err_**2 / total if total > 0 and math.isfinite(total) else None
-
-
-def _column_sums(block: Any) -> tuple[tuple[()], tuple[Any, Any]]:
-    ones = np.ones((block.shape[0], 1), dtype=block.dtype)
-    counts: Any = np.full(block.shape[1], float(block.shape[0]))
-    if block.observed is not None:
-        parts = (block.observed.dense_rows(start, stop) for start, stop in block.row_blocks(1 << 20))
-        counts = sum(np.sum(part, axis=0, dtype=np.float64) for part in parts)
-    return (), (block.transposed_times(ones)[:, 0].astype(np.float64), counts)
 
 
 def _scaled_residuals(X: Any, uncertainty: Any, W: FloatArray, H: FloatArray) -> dict[str, float]:
@@ -227,24 +213,24 @@ def _residual_sentence(q: Mapping[str, float]) -> str:
     )
 
 
-def dominant(
-    X: Any, loss: str | float, names: Sequence[str] | None, scale: Any = None
-) -> dict[str, Any] | None:
+def _dominant(data: Table, loss: str | float, scale: Any = None) -> dict[str, Any] | None:
     """Name the columns that account for nearly all of the loss, if there are any."""
-    found = dominant_columns(_data(X, scale), beta_of(loss))
-    if found is None:
+    dominant = dominant_columns(_data(data.X, scale), beta_of(loss))
+    if dominant is None:
         return None
-    columns = [str(at) if names is None else names[at] for at in found[0]]
-    return {"columns": columns, "share": found[1], "n_columns": X.shape[1]}
+    columns = [str(at) if data.column_names is None else data.column_names[at] for at in dominant[0]]
+    return {"columns": columns, "share": dominant[1], "n_columns": data.X.shape[1]}
 
 
-def outweighed(dominance: Mapping[str, Any]) -> str:
+def _outweighed(dominance: Mapping[str, Any] | None) -> list[str]:
     """Say which columns hide the others, and what to do about it."""
+    if dominance is None:
+        return []
     names, others = dominance["columns"], dominance["n_columns"] - len(dominance["columns"])
-    return (
+    return [
         f"{words.listed(names)} outweigh{'s' * (len(names) == 1)} the other {others} columns, which may "
         "hardly count. --scale max balances them; --drop leaves some out."
-    )
+    ]
 
 
 def scaled(X: Any, kind: str) -> Any:
@@ -291,3 +277,126 @@ def _by_class(labels: Mapping[str, Any]) -> list[Any]:
     table = "The table shows the mean share of every component in each class."
     rows = group_rows(str(labels["name"]), groups, "component")
     return [f"Components by {labels['name']}", told, table, rows]
+
+
+def describe_anchors(model: Any, data: Table, seconds: float, *, W: Any = None) -> Record:
+    """Return the record of a selection of anchors."""
+    W, about = to_numpy(model.transform(data.X) if W is None else W), table_facts(data)
+    chosen, k, names = model.result_, model.n_components_, data.row_names
+    if chosen.row_maxima is None:
+        # A greedy method measures each sample when it is picked.
+        measure, order, values = "score", "in the order they were picked", np.asarray(chosen.scores)
+        values = values if chosen.best_left is None else np.append(values, chosen.best_left)
+    else:
+        measure, order, maxima = "row maximum", "largest first", np.asarray(chosen.row_maxima)
+        others = np.sort(np.delete(maxima, chosen.anchors))[::-1]
+        values = np.concatenate([maxima[chosen.anchors], others])
+    # No margin where a greedy method does not look at the samples that it left.
+    margins = (values[:k] - values[k]).tolist() if len(values) > k else [None] * k
+    error, rows = observed_relative_error(data.X, W, model.components_), model.anchor_indices_.tolist()
+    anchors = words.entries_of(
+        component=range(k),
+        row=rows,
+        name=[None if names is None else names[row] for row in rows],
+        value=values[:k].tolist(),
+        margin=margins,
+        mean_weight=W.mean(axis=0).tolist(),
+    )
+    result = {
+        **picked(chosen, "method", "lam"),
+        "n_anchors": k,
+        "measure": measure,
+        "unknown_rank": model.n_components is None,
+        "margin": None if None in margins else min(margins),
+        "duality_gap": model.duality_gap_,
+        "relative_error": error,
+        "explained": 1.0 - error**2,
+        **run_facts(model, chosen, seconds),
+    }
+    columns = {"component": "component", "row": "row", "name": "sample", "value": measure}
+    columns |= {"margin": "margin", "mean_weight": "mean weight"}
+    together, ranked = "sum to one" if model.sum_to_one_ else "are nonnegative", values[: 2 * k + 10]
+    return Record(
+        "anchors",
+        f"Anchors of {about['source']}",
+        f"{words.counted(k, 'sample')} explain{'s' * (k == 1)} "
+        f"{words.percent(max(1.0 - error**2, 0.0))} of the squared norm of the data.",
+        words.lead(words.samples(about), about, f"{chosen.method}, weights that {together}", result),
+        {"anchors": k, "relative error": error, "smallest margin": result["margin"], "time": seconds},
+        about,
+        result,
+        details={"anchors": anchors},
+        table=words.rows_of(anchors[:_N_ANCHORS], columns),
+        sections=[
+            [
+                "The anchors",
+                "Every other sample is a mixture of these. The margin is the difference between an anchor's "
+                f"{measure} and that of the best sample that is not an anchor: a large margin means a clear "
+                "choice. The last anchor is marked in the curve.",
+                block("table"),
+                drawings.curves(range(1, len(ranked) + 1), {measure: ranked}, f"samples, {order}", k),
+            ],
+            [
+                "The weights",
+                block("legend", words="0 to the maximum of each component"),
+                drawings.factor_map(W.T, "sample", names, "How much of each anchor is in each sample"),
+            ],
+        ],
+        **of_estimator(model),
+    )
+
+
+def describe_ranks(comparison: Any, data: Table, seconds: float, parameters: Mapping[str, Any]) -> Record:
+    """Return the record of an estimate."""
+    about, result = table_facts(data), comparison.as_dict() | {"seconds": seconds}
+    k, estimates = result["rank"], result["estimates"]
+    chosen = {_METHODS.get(name, name): one["rank"] for name, one in estimates.items()}
+    table, reason = [_row(entry, k, chosen) for entry in result["table"]], _sentence(result["reason"])
+    skipped = [f"{_sentence(name)} was left out. {why}" for name, why in result["left_out"].items()]
+    return Record(
+        "rank",
+        f"Number of components of {about['source']}",
+        f"{words.counted(k, 'component')} {'are' if k != 1 else 'is'} recommended.",
+        words.lead(words.samples(about), about, words.listed([*chosen]), result),
+        chosen | {"time": seconds},
+        about,
+        result,
+        parameters=dict(parameters),
+        hints=_outweighed(_dominant(data, "frobenius")),
+        remarks=[reason],
+        table=table,
+        sections=[
+            ["Why", reason, *skipped],
+            *([["The candidates", _CANDIDATES, block("table")]] if table else []),
+            *(_estimate(_METHODS.get(name, name), estimate) for name, estimate in estimates.items()),
+        ],
+    )
+
+
+def _row(entry: Mapping[str, Any], k: int, chosen: Mapping[str, int]) -> dict[str, Any]:
+    """Return a candidate with the spread beside each mean, and who chose it."""
+    row: dict[str, Any] = {"k": entry["k"]}
+    for column in ("ratio", "held_out_error"):
+        if entry.get(column) is not None:
+            spread = entry.get(f"{column}_spread")
+            beside = "" if spread is None else f" ± {words.number(float(spread), digits=2)}"
+            row[_METHODS.get(column, column)] = words.number(float(entry[column])) + beside
+    by = [name for name, rank in {"recommended": k, **chosen}.items() if rank == entry["k"]]
+    return row | {"chosen by": ", ".join(by)}
+
+
+def _estimate(name: str, estimate: Mapping[str, Any]) -> list[Any]:
+    """Return the section of a method."""
+    curves = [
+        drawings.curves(
+            one["candidates"], {one["name"]: one["mean"]}, "components", estimate["rank"],
+            {one["name"]: one["spread"]},
+        )
+        for one in estimate["curves"]
+    ]  # fmt: skip
+    checked = [entry["sentence"] for entry in estimate["certificate"]]
+    return [f"{_sentence(name)}: {estimate['rank']}", _sentence(estimate["reason"]), *curves, *checked]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
