@@ -70,6 +70,7 @@ class DataMatrix(ABC):
     is_weighted: bool = False
     numpy_out: bool = False
     is_sparse: bool = False
+    bit_sums: list[Any] | None = None  # what identifies the entries, where a first pass found it
     _extremes: tuple[float, float] | None = None
 
     @property
@@ -143,10 +144,6 @@ class DataMatrix(ABC):
 
     def planned_passes(self, init: str, n_iter: float, n_init: int, end: int) -> str | None:
         """Say how often a fit will read the data, where that is worth a word."""
-        return None
-
-    def digest(self) -> str | None:
-        """Return what identifies the entries, where it is known without another pass over them."""
         return None
 
     def sample_matrix(self, W: SampleArray) -> DataMatrix | None:

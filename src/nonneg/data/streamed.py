@@ -9,17 +9,17 @@ there, and arrays with one row per sample stay there.
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import numpy_dtype, to_device, to_numpy
+from nonneg._arrays import to_device, to_numpy
 from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.device_stream import DeviceBlocks, copied, read_ahead, tensor_dtype
+from nonneg.data.fingerprint import bit_sums
 from nonneg.data.local import local_matrix, observed_mask
 from nonneg.data.matrix import BlockedMatrix, LocalMatrix, RowFunction, Statistics, block_statistics
 from nonneg.data.observed import EntryWeights
@@ -28,7 +28,6 @@ from nonneg.data.spectral import DENSE_COLUMNS
 from nonneg.io.memory import temporary_array, written_bytes
 from nonneg.io.stored import StoredMatrix
 from nonneg.iteration.progress import PassReporter
-from nonneg.kernels.sparse_products import row_sums
 
 # A solver holds about six arrays of the size of W; beyond this part of the budget each they go to disk.
 _SAMPLE_PART = 12
@@ -59,7 +58,6 @@ class StreamedMatrix(BlockedMatrix):
         self.has_mask = mask is not None or missing == "mask"
         self._mask, self._nan_is_missing = mask, missing == "mask"
         self.is_weighted = isinstance(mask, EntryWeights)
-        self._digest = 0
         self.n_passes = 0  # reads of the file so far
         self.progress = PassReporter(stored.source, stored.n_bytes, verbose)
 
@@ -145,11 +143,10 @@ class StreamedMatrix(BlockedMatrix):
             nonlocal first_row
             if check is not None:
                 check(block, first_row)
-            found = (*block_statistics(block)[1], _checksum(block, first_row))
             first_row += block.shape[0]
-            return (), found
+            return (), (*block_statistics(block)[1], *bit_sums(block)[1])
 
-        _, (sums, limits, self._digest) = self.map_reduce_rows(look, n_out=0)
+        _, (sums, limits, self.bit_sums) = self.map_reduce_rows(look, n_out=0)
         self._known = Statistics.of(sums, limits)
         if self._mask is None and not self._known.n_missing:
             self.has_mask = False  # complete data keep the solvers for complete data
@@ -173,13 +170,6 @@ class StreamedMatrix(BlockedMatrix):
             f"{first} for the initialization, 1 per iteration, {end} at the end, and 1 more for every "
             f"step that is repeated. The last read took {self.progress.seconds:.1f} s."
         )
-
-    def digest(self) -> str:
-        """Return what identifies the entries, from the first pass; it does not depend on the blocks."""
-        known = self.statistics
-        weights = b"" if self.weights is None else to_numpy(self.weights).tobytes()
-        sums = self._digest % 2**64, known.n_missing, f"{known.observed_weight:.10g}"  # added block by block
-        return hashlib.sha256(f"{self.shape} {numpy_dtype(self.dtype)} {sums}".encode() + weights).hexdigest()
 
     def to_sample_array(self, array: Any) -> SampleArray:
         """Return an array with one row per sample: on the device, in memory or in a temporary file."""
@@ -225,25 +215,3 @@ class StreamedMatrix(BlockedMatrix):
         index, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
         return self.select(index).take_rows(places)
 
-
-def _checksum(block: LocalMatrix, first_row: int) -> int:
-    """Return the sum of the bits of the entries, each times odd numbers for its row and its column."""
-    # Modulo 2^64, so that it depends neither on the blocks nor on the device. It tells other data from the
-    # same, and other orders of rows or columns; it does not detect a forgery.
-    xp, total = block.xp, 0
-    bits = xp.int32 if numpy_dtype(block.dtype) == np.float32 else xp.int64
-    if isinstance(block, SparseMatrix):
-        values = block.csr.data.view(bits) * (2 * block.csr.indices.astype(np.int64) + 1)
-        return int(row_sums(block.csr.indptr, values) @ (2 * np.arange(block.shape[0]) + 2 * first_row + 1))
-    for start, stop in block.row_blocks(1 << 20):
-        values = block.dense_rows(start, stop).view(bits)
-        rows, columns = (
-            2 * xp.arange(first, first + n, dtype=xp.int64, device=values.device) + 1
-            for first, n in ((first_row + start, stop - start), (0, block.shape[1]))
-        )
-        if isinstance(values, np.ndarray):
-            sums = np.einsum("ij,j->i", values, columns, dtype=np.int64)
-        else:
-            sums = xp.sum(xp.astype(values, xp.int64) * columns, axis=1)
-        total += int(xp.sum(sums * rows))
-    return total
