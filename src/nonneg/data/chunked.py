@@ -165,7 +165,7 @@ class ChunkedMatrix(BlockedMatrix):
         if not self._advised:
             self._advised = True
             given = (self.row_chunks, self.shape, self._n_column_chunks, self.dtype.itemsize)
-            for advice in chunk_advice(*given, workers):
+            if (advice := chunk_advice(*given, workers)) is not None:
                 warnings.warn(advice, NonnegWarning, stacklevel=2)
 
     def _rows_of(self, W: SampleArray, cluster: Cluster | None) -> tuple[Rows, int]:
@@ -271,32 +271,27 @@ def chunk_advice(
     n_column_chunks: int,
     itemsize: int,
     workers: Sequence[tuple[int, int]],
-) -> list[str]:
-    """Return what is wrong with the chunks, with remedies; `workers` are pairs of memory and threads."""
+) -> str | None:
+    """Return what is wrong with the chunks, with a remedy; `workers` are pairs of memory and threads."""
     n_rows, row_bytes = shape[0], shape[1] * itemsize
-    n_threads = sum(threads for _, threads in workers)
-    largest, n_tasks = max(row_chunks, default=0) * row_bytes, 2 * len(row_chunks)
-    good = max(1, round(GOOD_BYTES / row_bytes))
-    if workers and n_rows * row_bytes < GOOD_BYTES * n_threads:
-        good = max(1, -(-n_rows // n_threads))
-    advice = []
-    if n_column_chunks > 1 and n_rows * row_bytes > SMALL_BYTES:
-        advice.append(
-            f"X is split by columns into {n_column_chunks} parts, which have to be joined before rows can "
-            f"be processed. Split it by rows only: X.rechunk(({good}, -1)), or when it is loaded."
-        )
-    if n_tasks > MOST_TASKS:
-        advice.append(
-            f"X has {len(row_chunks)} chunks of about {largest / 1e6:.3g} MB: an iteration takes {n_tasks} "
-            f"tasks, but Dask handles only a few thousand per second. Use larger chunks: "
-            f"X.rechunk(({good}, -1))."
-        )
+    largest = max(row_chunks, default=0) * row_bytes
     memory = min((memory / threads for memory, threads in workers if memory), default=np.inf)
-    if CHUNKS_PER_THREAD * largest > memory:
-        fitting = max(1, int(memory / (2 * CHUNKS_PER_THREAD * row_bytes)))
-        advice.append(
-            f"The largest chunk of X has {largest / 1e6:.0f} MB, but a worker has {memory / 1e6:.0f} MB of "
-            f"memory per thread: it needs {CHUNKS_PER_THREAD} times the chunk. Use smaller chunks, "
-            f"X.rechunk(({min(fitting, good)}, -1)), or workers with more memory."
+    faults = []
+    if n_column_chunks > 1 and n_rows * row_bytes > SMALL_BYTES:
+        faults.append(f"is split by columns into {n_column_chunks} parts, which have to be joined in memory")
+    if 2 * len(row_chunks) > MOST_TASKS:
+        faults.append(
+            f"has {len(row_chunks)} chunks with {2 * len(row_chunks)} tasks per iteration, but Dask handles "
+            "only a few thousand per second"
         )
-    return advice
+    if CHUNKS_PER_THREAD * largest > memory:
+        faults.append(
+            f"has chunks of {largest / 1e6:.0f} MB, of which a worker needs {CHUNKS_PER_THREAD} for each "
+            f"thread, but it has {memory / 1e6:.0f} MB of memory per thread"
+        )
+    if not faults:
+        return None
+    n_threads = max(1, sum(threads for _, threads in workers))
+    sizes = GOOD_BYTES / row_bytes, -(-n_rows // n_threads), memory / (2 * CHUNKS_PER_THREAD * row_bytes)
+    good = max(1, int(min(sizes)))
+    return f"X {' and '.join(faults)}. Use other chunks of whole rows: X.rechunk(({good}, -1))."

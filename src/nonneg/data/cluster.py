@@ -280,24 +280,19 @@ def connected(address: str) -> Iterator[Any]:
 
 def _check_address(address: str) -> None:
     # Not left to `Client`, which waits for ever for some servers that are no schedulers.
-    async def ask() -> Any:
+    async def ask() -> str:
         async with rpc(address, connection_args=Security().get_connection_args("client")) as server:
-            return await server.identity()
+            return str((await server.identity())["type"])
 
-    expected = "Expected an address such as tcp://host:8786, which `dask scheduler` prints when it starts."
     try:
-        kind = asyncio.run(asyncio.wait_for(ask(), CONNECT_SECONDS))["type"]
-    except TimeoutError:
-        reason = f"no answer within {CONNECT_SECONDS:g} s"
-    except (OSError, ValueError) as error:
-        reason = str(error) or type(error).__name__
-    except Exception:  # bytes of another protocol can mean anything
-        reason = "what answers is not a part of Dask"
-    else:
-        if kind == "Scheduler":
-            return
-        reason = f"it is the address of a {kind.lower()}"
-    raise InvalidParameterError(f"No Dask scheduler answers at {address} ({reason}). {expected}")
+        answer = asyncio.run(asyncio.wait_for(ask(), CONNECT_SECONDS))
+    except Exception as error:  # bytes of another protocol can mean anything
+        answer = str(error) or type(error).__name__
+    if answer != "Scheduler":
+        raise InvalidParameterError(
+            f"No Dask scheduler answers at {address} ({answer}). Expected an address such as "
+            "tcp://host:8786, which `dask scheduler` prints when it starts."
+        )
 
 
 def check_versions(client: Any) -> None:
@@ -306,21 +301,18 @@ def check_versions(client: Any) -> None:
         return
     # From the standard library, which every process can import.
     asked = (pkgutil.resolve_name, "nonneg:__version__")
-    found = client.run(*asked, on_error="return")
+    answers = client.run(*asked, on_error="return")
     try:
-        found["the scheduler"] = client.run_on_scheduler(*asked)
+        answers["the scheduler"] = client.run_on_scheduler(*asked)
     except ImportError as error:
-        found["the scheduler"] = error
-    without = [place for place, one in found.items() if isinstance(one, ImportError)]
-    others = [place for place, one in found.items() if isinstance(one, str) and one != __version__]
-    if without or others:
-        places = without or others
-        what = "cannot import nonneg" if without else f"have a version of nonneg other than {__version__}"
-        more = f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
+        answers["the scheduler"] = error
+    others = [at for at, one in answers.items() if isinstance(one, str | ImportError) and one != __version__]
+    if others:
+        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
         raise NonnegError(
-            f"Some processes of the Dask cluster {what}: {', '.join(places[:NAMED])}{more}. Install "
-            f"nonneg=={__version__}, the version here, where the scheduler and the workers run, and start "
-            "them again."
+            f"Some processes of the Dask cluster have another version of nonneg, or none: "
+            f"{', '.join(others[:NAMED])}{more}. Install nonneg=={__version__}, the version here, where the "
+            "scheduler and the workers run, and start them again."
         )
     _checked.add(client)
 

@@ -214,4 +214,3 @@ class StreamedMatrix(BlockedMatrix):
         """Return the given rows; entries that were not observed are zeros."""
         index, places = np.unique(np.asarray(rows, dtype=np.int64), return_inverse=True)
         return self.select(index).take_rows(places)
-
