@@ -76,12 +76,12 @@ def test_new_samples_and_ranks_in_blocks(X, folder, capsys):
     [
         (("--transpose",), "--transpose needs the whole table"),
         (("--memory", "lots"), "is not an amount of memory"),
-        (("--label-column", "0"), "--label-column needs the whole table"),
+        (("--label-column", "f0"), "--label-column needs the whole table"),
         (("--scale", "max"), "scale divides the columns of data in memory"),
     ],
 )
 def test_what_needs_the_whole_table_says_so(X, options, words, folder, capsys):
-    path, _ = write(X, "npy", folder)
+    path, _ = write(X, "parquet", folder)
     memory = () if "--memory" in options else ("--memory", "6kB")
     assert run("fit", path, "-k", 3, *memory, *options) != 0
     assert words in capsys.readouterr().err
@@ -100,14 +100,14 @@ def test_a_wrong_entry_and_formats_without_blocks(X, folder, capsys):
 
 
 def test_columns_and_types_are_chosen_block_by_block(X, folder):
-    path, _ = write(X, "npy", folder)
+    path, _ = write(X, "parquet", folder, chunk=5)
     chosen = [
         "-k",
         "2",
         "--columns",
-        "1,2,5,7,8",
+        "f1,f2,f5,f7,f8",
         "--drop",
-        "7",
+        "f7",
         "--dtype",
         "float32",
         "--max-iter",

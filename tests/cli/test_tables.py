@@ -11,6 +11,7 @@ from sklearn.datasets import load_wine
 
 from nonneg import NMF
 from nonneg.cli import main
+from nonneg.exceptions import InvalidParameterError
 from nonneg.io import read_table
 from nonneg.io.table import Selection
 
@@ -186,12 +187,10 @@ def test_columns_by_name_and_position(selection, names, labels, suffix, tmp_path
     np.testing.assert_array_equal(table.X, np.array([[1, 2, 3], [4, 5, 6]])[:, places])
 
 
-def test_arrays_have_columns_by_position(tmp_path):
-    np.save(tmp_path / "x.npy", np.arange(12.0).reshape(4, 3))
-    table = read_table(tmp_path / "x.npy", selection=Selection(None, ("0",), "2"))
-    np.testing.assert_array_equal(table.X, [[1], [4], [7], [10]])
-    assert table.labels == ("2", "5", "8", "11")
-    assert table.label_name == "2"
+def test_columns_of_arrays_are_not_chosen(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((4, 3)))
+    with pytest.raises(InvalidParameterError, match="--columns, --drop .* for text and Parquet files"):
+        read_table(tmp_path / "x.npy", selection=Selection(None, ("0",), "2"))
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ from nonneg.io.table import (
     check_variable,
     checked_table,
     choose_array,
-    selected_columns,
 )
 
 Result = TypeVar("Result")
@@ -68,17 +67,26 @@ def read_table(
         )
     place = Path(path)
     options = ReadOptions(header, index, variable, delimiter, selection or Selection(), highly_variable)
-    form = format_of(place)
-    if highly_variable and form.kind not in ("h5ad", "zarr"):
-        raise InvalidParameterError(
-            f"highly_variable=True (--highly-variable) is for AnnData files, but {place} is {form.words}. "
-            "Choose columns by name instead (--columns)."
-        )
-    check_variable(variable, place, form.words, several=form.several)
+    form = _format_for(place, options)
     table = read_with(form.words, place, lambda: _read(form, place, options))
-    if not form.has_columns:
-        table = selected_columns(table, options.selection, str(place))
     return checked_table(table, str(place), form.kind)
+
+
+def _format_for(path: Path, options: ReadOptions) -> Format:
+    """Return the format of a file that can do what is asked of it."""
+    form = format_of(path)
+    check_variable(options.variable, path, form.words, several=form.several)
+    if options.highly_variable and form.kind not in ("h5ad", "zarr"):
+        raise InvalidParameterError(
+            f"highly_variable=True (--highly-variable) is for AnnData files, but {path} is {form.words}. "
+            "Leave it out."
+        )
+    if options.selection and not form.has_columns:
+        raise InvalidParameterError(
+            f"--columns, --drop and --label-column are for text and Parquet files, but {path} is "
+            f"{form.words}. Choose its columns in Python, and save them."
+        )
+    return form
 
 
 def _read(form: Format, path: Path, options: ReadOptions) -> Table:
@@ -175,8 +183,7 @@ def open_matrix(
 
 def open_stored(path: Path, options: ReadOptions, memory: Any) -> StoredMatrix:
     """Open a file as its ending says, with what the caller knows about it."""
-    form = format_of(path)
-    check_variable(options.variable, path, form.words, several=form.several)
+    form = _format_for(path, options)
     opener = form.open
     if opener is None:
         raise FileFormatError(
@@ -184,11 +191,7 @@ def open_stored(path: Path, options: ReadOptions, memory: Any) -> StoredMatrix:
             ".npy, .zarr, .h5ad or .parquet."
         )
     memory = checked_memory(memory)
-    stored = read_with(form.words, path, lambda: opener(path, options, memory))
-    if options.selection and not form.has_columns:
-        chosen, _ = options.selection.places(stored.column_names, stored.shape[1], str(path))
-        stored.select(np.asarray(chosen, dtype=np.int64))
-    return stored
+    return read_with(form.words, path, lambda: opener(path, options, memory))
 
 
 def _open_h5ad(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:

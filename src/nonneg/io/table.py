@@ -161,26 +161,6 @@ class ReadOptions:
     highly_variable: bool = False  # of an AnnData file: only the variables that are marked so
 
 
-def selected_columns(table: Table, selection: Selection, source: str) -> Table:
-    """Apply a selection of columns to what a reader returned."""
-    if not selection or table.X.ndim != 2:
-        return table
-    names = table.column_names
-    chosen, label = selection.places(names, table.X.shape[1], source)
-    labels = None
-    if label is not None:
-        column = table.X[:, [label]]
-        column = column.toarray() if sparse.issparse(column) else column
-        labels = [f"{value:g}" for value in np.asarray(column, dtype=float).ravel()]
-    return replace(
-        table,
-        X=table.X[:, chosen],
-        column_names=None if names is None else [names[at] for at in chosen],
-        labels=labels,
-        label_name=None if label is None else str(label) if names is None else names[label],
-    )
-
-
 def check_two_axes(shape: Sequence[int], source: str) -> None:
     """Reject an array with another number of axes than a table has."""
     if len(shape) == 2:
