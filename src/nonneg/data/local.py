@@ -14,12 +14,7 @@ from nonneg._typing import Array
 from nonneg.data.csr_arrays import scipy_matrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import LocalMatrix
-from nonneg.data.observed import (
-    ArrayObserved,
-    EntryWeights,
-    Observed,
-    observed_entries,
-)
+from nonneg.data.observed import ArrayObserved, EntryWeights, Observed, observed_entries
 from nonneg.data.sparse import sparse_array_matrix, sparse_matrix
 
 
@@ -62,7 +57,8 @@ LOCAL_CONTAINERS: tuple[tuple[Callable[[Any], bool], Callable[..., LocalMatrix]]
 def has_nan(X: Any) -> bool:
     """Tell whether an array of any container has NaN among its entries."""
     if is_sparse_array(X):
-        X = X.coalesce().values() if str(getattr(X, "layout", "")) == "torch.sparse_coo" else _values(X)
+        X = X.coalesce() if str(getattr(X, "layout", "")) == "torch.sparse_coo" else X
+        X = X.values() if hasattr(X, "layout") else X.data
     elif sp.issparse(X):
         X = X.tocoo().data
     if "float" not in str(X.dtype):
@@ -73,63 +69,50 @@ def has_nan(X: Any) -> bool:
     return bool(xp.any(xp.isnan(X)))
 
 
-def _values(X: Any) -> Any:
-    return X.values() if hasattr(X, "layout") else X.data
-
-
 def _nan_places(block: Any) -> Array:
     return np.isnan(block.toarray() if sp.issparse(block) else to_numpy(block))
 
 
 def observed_mask(X: Any, mask: Any) -> Any:
     """Return which entries were observed, not NaN and not hidden by a mask, or with which weight."""
-    if isinstance(mask, EntryWeights):
-        return _weights_without_nan(X, mask)
+    weighted = isinstance(mask, EntryWeights)
     if is_sparse_array(X):
-        return observed_mask(scipy_matrix(X), scipy_matrix(mask, "mask") if is_sparse_array(mask) else mask)
+        X, mask = scipy_matrix(X), scipy_matrix(mask, "mask") if is_sparse_array(mask) else mask
     if sp.issparse(X):
-        lost = _nan_pattern(X)
-        if mask is None:
-            # Zeros are stored: what is not has the weight 1.
-            return EntryWeights(sp.csr_array((0.0 * lost.data, lost.indices, lost.indptr), X.shape), 1.0)
-        seen = sp.csr_array(mask if sp.issparse(mask) else to_numpy(mask), dtype=bool).astype(np.int8)
-        return (seen - seen.multiply(lost)).astype(bool)
-    mask = mask.toarray() if sp.issparse(mask) else mask
+        return _without_nan(X, mask)
+    values = mask.dense() if weighted else mask.toarray() if sp.issparse(mask) else mask
     if is_dask(X):
         seen = ~X.map_blocks(_nan_places, dtype=bool, meta=np.empty((0, 0), dtype=bool))
-        return seen if mask is None else seen & (mask if is_dask(mask) else np.asarray(mask)).astype(bool)
+        if weighted:
+            return EntryWeights(seen * values)
+        return seen if mask is None else seen & (values if is_dask(values) else np.asarray(values)).astype(bool)
     xp = array_namespace(X)
     seen = xp.logical_not(xp.isnan(X))
     if mask is None:
         return seen
-    place = {} if is_numpy_namespace(xp) else {"device": X.device}
-    return xp.logical_and(seen, xp.asarray(mask, dtype=xp.bool, **place))
+    on_host = is_numpy_namespace(xp)
+    values = to_numpy(values) if on_host else to_device(values, X, X.dtype if weighted else xp.bool)
+    if weighted:
+        return EntryWeights(xp.where(seen, values, xp.zeros_like(values)))
+    return xp.logical_and(seen, xp.astype(values, xp.bool))
 
 
-def _nan_pattern(X: Any) -> Any:
-    """Return where a sparse matrix is NaN, as ones."""
-    entries = X.tocoo()
-    lost = np.isnan(entries.data)
-    places = entries.row[lost], entries.col[lost]
-    pattern = sp.csr_array((np.ones(len(places[0]), dtype=np.int8), places), shape=X.shape)
-    pattern.data[:] = 1  # also where entries are repeated
-    return pattern
-
-
-def _weights_without_nan(X: Any, weights: EntryWeights) -> EntryWeights:
-    """Return the weights, 0 where X is NaN."""
-    if sp.issparse(X) and sp.issparse(weights.values):
-        lost, listed = _nan_pattern(X), sp.coo_array(weights.values)
-        seen, zeros = np.asarray(lost[listed.row, listed.col]).ravel() == 0, lost.tocoo()
-        places = np.concatenate([np.stack(listed.coords)[:, seen], zeros.coords], axis=1)
-        # Zeros are stored: what is not has the weight `absent`.
-        values = np.concatenate([listed.data[seen], 0.0 * zeros.data])
-        return EntryWeights(sp.csr_array((values, tuple(places)), shape=X.shape), weights.absent)
-    values = weights.dense()
-    if sp.issparse(X):
-        return EntryWeights(np.where(_nan_pattern(X).toarray(), 0.0, to_numpy(values)))
-    if is_dask(X):
-        return EntryWeights(observed_mask(X, None) * values)
-    xp = array_namespace(X)
-    values = np.asarray(to_numpy(values)) if is_numpy_namespace(xp) else to_device(values, X, X.dtype)
-    return EntryWeights(xp.where(xp.isnan(X), xp.zeros_like(values), values))
+def _without_nan(X: Any, mask: Any) -> EntryWeights:
+    """Return weights of the entries of a sparse matrix that are 0 where it is NaN."""
+    entries = sp.coo_array(X)
+    lost = np.stack(entries.coords)[:, np.isnan(entries.data)]
+    weights = mask
+    if mask is None:
+        weights = EntryWeights(sp.csr_array(X.shape), 1.0)
+    elif not isinstance(mask, EntryWeights):
+        weights = EntryWeights(sp.csr_array(mask if sp.issparse(mask) else to_numpy(mask), dtype=bool))
+    if not sp.issparse(weights.values):
+        values = np.array(to_numpy(weights.values))
+        values[tuple(lost)] = 0
+        return EntryWeights(values)
+    listed = sp.coo_array(weights.values)
+    seen = ~np.isin(np.ravel_multi_index(listed.coords, X.shape), np.ravel_multi_index(tuple(lost), X.shape))
+    places = np.concatenate([np.stack(listed.coords)[:, seen], lost], axis=1)
+    # Zeros are stored: what is not has the weight `absent`.
+    values = np.concatenate([listed.data[seen], np.zeros(lost.shape[1])])
+    return EntryWeights(sp.csr_array((values, tuple(places)), shape=X.shape), weights.absent)

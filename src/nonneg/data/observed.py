@@ -79,11 +79,6 @@ class ListedObserved:
         self.listed = sp.csr_array((data, indices, indptr), shape=listed.shape)
         self.columns = sp.csr_array(self.listed.T)
 
-    @property
-    def lists_observed(self) -> bool:
-        """Whether entries that are not listed are missing."""
-        return self.usual == 0
-
     def _gram(self, other: Array, listed: Any) -> ListedGrams:
         xp = array_namespace(other)
         other = np.ascontiguousarray(other) if isinstance(other, np.ndarray) else other

@@ -173,8 +173,7 @@ def _column(column: Any, name: str) -> list[str]:
 
 def sparse_layout(node: Any, source: str) -> tuple[bool, tuple[int, int]]:
     """Return whether a group holds a matrix by rows (else by columns), and its shape."""
-    kind = node.attrs.get("encoding-type", "")
-    kind = kind.decode() if isinstance(kind, bytes) else str(kind)
+    (kind,) = text_of([node.attrs.get("encoding-type", "")])
     if kind[:3] not in ("csr", "csc"):
         raise FileFormatError(
             f"{source} stores {node.name} as {kind or 'a group'!r}; "
@@ -190,41 +189,20 @@ def _names(file: Any, side: str) -> list[str] | None:
     if side not in file:
         return None
     frame = file[side]
-    name = frame.attrs.get("_index", "_index")
-    name = name.decode() if isinstance(name, bytes) else name
+    (name,) = text_of([frame.attrs.get("_index", "_index")])
     return _column(frame[name], f"{side}/{name}") if name in frame else None
 
 
-_PARTS = frozenset({"data", "indices", "indptr", "shape", "barcodes"})
-
-
-def chosen_group(
-    file: Any, variable: str | None, path: Path
-) -> tuple[Any, tuple[int, int], list[str], list[str]]:
+def tenx_counts(file: Any, path: Path) -> tuple[Any, tuple[int, int], list[str], list[str]]:
     """Return the group of the counts, cells x features, with the names of cells and features."""
-    group = _group(file, variable, path)
-    if "features" in group:
-        identifiers, symbols = group["features/id"][()], group["features/name"][()]
-    else:
-        identifiers, symbols = group["genes"][()], group["gene_names"][()]
+    group = file.get("matrix", {})
+    if "features" not in group:
+        raise FileFormatError(
+            f"{path} is not a 10x Genomics matrix (Cell Ranger 3 or later): there is no group 'matrix' with "
+            f"'features'. It contains: {', '.join(file) or 'nothing'}. Choose a dataset with variable='NAME' "
+            "(--variable NAME), or save the data as .npy, .npz or .h5ad."
+        )
     # The file holds features x cells by columns, which is cells x features by rows.
     n_features, n_cells = (int(length) for length in group["shape"][()])
-    names = unique_names(text_of(symbols), text_of(identifiers))
+    names = unique_names(text_of(group["features/name"][()]), text_of(group["features/id"][()]))
     return group, (n_cells, n_features), text_of(group["barcodes"][()]), names
-
-
-def _group(file: Any, wanted: str | None, path: Path) -> Any:
-    groups = [name for name, node in file.items() if is_group(node) and node.keys() >= _PARTS]
-    if not groups:
-        raise FileFormatError(
-            f"{path} is not a 10x Genomics matrix: no group contains {', '.join(sorted(_PARTS))}. It "
-            f"contains: {', '.join(file) or 'nothing'}. Save other HDF5 data as .npy, .npz or .h5ad."
-        )
-    if wanted is not None and wanted not in groups:
-        raise FileFormatError(f"{path} contains no genome {wanted!r}. It contains: {', '.join(groups)}.")
-    if wanted is None and len(groups) > 1:
-        raise FileFormatError(
-            f"{path} contains several genomes: {', '.join(groups)}. "
-            "Choose one with variable='NAME' (--variable NAME)."
-        )
-    return file[wanted or groups[0]]

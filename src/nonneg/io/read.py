@@ -14,7 +14,7 @@ import numpy as np
 from nonneg._optional import import_optional
 from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError
 from nonneg.io import matlab, matrix_market, npz, text
-from nonneg.io.hdf5 import chosen_group, chosen_matrix, is_group, open_checked, sparse_layout
+from nonneg.io.hdf5 import chosen_matrix, is_group, open_checked, sparse_layout, tenx_counts
 from nonneg.io.memory import checked_memory
 from nonneg.io.parquet import ParquetRows
 from nonneg.io.stored import ArrayRows, CompressedRows, FileRows, StoredMatrix, memmap_rows, npy_rows
@@ -211,9 +211,11 @@ def _annotated(root: Any, options: ReadOptions, source: str, memory: int, file: 
 def _open_hdf5(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
     """Open the counts of 10x Genomics, or the dataset that `variable` names."""
     file = open_checked(path, "Reading an HDF5 file")
-    if options.variable and options.variable in file and not is_group(file[options.variable]):
+    if options.variable is not None:
+        if options.variable not in file:
+            raise FileFormatError(f"{path} contains no {options.variable!r}. It contains: {', '.join(file)}.")
         return _node_rows(file[options.variable], str(path), memory, file)
-    group, shape, rows, columns = chosen_group(file, options.variable, path)
+    group, shape, rows, columns = tenx_counts(file, path)
     data, indices, indptr = (group[name] for name in ("data", "indices", "indptr"))
     stored = CompressedRows(data, indices, indptr, shape, str(path), memory, file=file)
     stored.row_names, stored.column_names = rows, columns
