@@ -189,7 +189,7 @@ def test_columns_by_name_and_position(selection, names, labels, suffix, tmp_path
 
 def test_columns_of_arrays_are_not_chosen(tmp_path):
     np.save(tmp_path / "x.npy", np.ones((4, 3)))
-    with pytest.raises(InvalidParameterError, match="--columns, --drop .* for text and Parquet files"):
+    with pytest.raises(InvalidParameterError, match=r"--columns, --drop .* for text and Parquet files"):
         read_table(tmp_path / "x.npy", selection=Selection(None, ("0",), "2"))
 
 

@@ -176,7 +176,7 @@ def test_10x_hdf5(tmp_path, counts):
     assert table.row_names == CELLS
     assert table.column_names == UNIQUE_GENES
     np.testing.assert_array_equal(read_table(path, variable="other/X").X, counts)
-    with pytest.raises(FileFormatError, match="contains no 'hg19'. It contains: matrix, other"):
+    with pytest.raises(FileFormatError, match=r"contains no 'hg19'. It contains: matrix, other"):
         read_table(path, variable="hg19")
 
 

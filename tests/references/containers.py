@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 
 import numpy as np
@@ -13,7 +12,7 @@ from nonneg.io.stored import ArrayRows, CompressedRows
 
 TORCH = pytest.param("torch", marks=pytest.mark.torch)
 SPARSE_TENSOR = pytest.param("torch-csr", marks=pytest.mark.torch)
-ON_GPU = ("cuda-csr", "cupy-csr")
+ON_GPU = ("cuda-csr",)
 DASK_FORMS = ("dask", "dask-one-chunk", "dask-columns", "dask-sparse")
 FILE_FORMS = ("streamed", "streamed-sparse")
 FORMS = ("dense", "fortran", "csr", "csc", "strict", TORCH, *DASK_FORMS, *FILE_FORMS)
@@ -65,14 +64,7 @@ def as_container(X, form):
 
 
 def sparse_array(X, library, layout):
-    """Return X as a sparse tensor, on the CPU ("torch") or a GPU ("cuda"), or as a matrix of CuPy."""
-    if library == "cupy":
-        cupy = pytest.importorskip("cupy")
-        if not cupy.is_available():
-            pytest.skip("there is no GPU")
-        return getattr(importlib.import_module("cupyx.scipy.sparse"), f"{layout}_matrix")(
-            getattr(sp, f"{layout}_matrix")(X)
-        )
+    """Return X as a sparse tensor, on the CPU ("torch") or a GPU ("cuda")."""
     torch = pytest.importorskip("torch")
     if library == "cuda" and not torch.cuda.is_available():
         pytest.skip("there is no GPU")

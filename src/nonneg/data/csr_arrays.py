@@ -1,11 +1,12 @@
-"""Compressed sparse rows in arrays of PyTorch or CuPy: conversion, transpose, selection of rows.
+"""Compressed sparse rows in tensors of PyTorch: conversion, transpose, selection of rows.
 
 SciPy's sparse matrices do this for NumPy. Index arrays are int32 where the shape allows it. Columns are
-sorted within rows, and repeated entries are added in a fixed order: results do not depend on timing.
+sorted within rows, and repeated entries are added. Sparse matrices of CuPy become tensors in the same memory.
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import to_device, to_numpy, to_torch
 from nonneg._lazy import cached_property
+from nonneg._optional import import_optional
 from nonneg._typing import Array, Namespace
 from nonneg.exceptions import DataTypeError, InvalidDataError
-from nonneg.kernels.sparse_products import RowPlan, row_plan, row_sums, rows_of_entries
+from nonneg.kernels.sparse_products import RowPlan, row_plan, rows_of_entries
 
 INT32_LIMIT = 2**31 - 1
 
@@ -67,17 +69,7 @@ class CsrArrays:
     def __getitem__(self, rows: Any) -> CsrArrays:
         """Return some rows: a range, indices or truth values."""
         xp = self.xp
-        if isinstance(rows, slice):
-            start, stop, step = rows.indices(self.shape[0])
-            if step == 1:
-                stop = max(start, stop)
-                first, last = int(self.indptr[start]), int(self.indptr[stop])
-                indptr = self.indptr[start : stop + 1] - self.indptr[start]
-                return CsrArrays(
-                    indptr, self.indices[first:last], self.data[first:last], (stop - start, self.shape[1])
-                )
-            rows = np.arange(start, stop, step)
-        index = to_numpy(rows)
+        index = np.arange(self.shape[0])[rows] if isinstance(rows, slice) else to_numpy(rows)
         index = np.flatnonzero(index) if index.dtype == bool else index.astype(np.int64)
         index = np.where(index < 0, index + self.shape[0], index)
         chosen = to_device(index, self.data)
@@ -101,11 +93,6 @@ class CsrArrays:
         out[rows * n_columns + xp.astype(self.indices, xp.int64)] = self.data
         return xp.reshape(out, (n_rows, n_columns))
 
-    def as_torch(self) -> CsrArrays:
-        """Return the same matrix as tensors in the same memory, where they are arrays of CuPy."""
-        indptr, indices, data = (to_torch(part) for part in (self.indptr, self.indices, self.data))
-        return CsrArrays(indptr, indices, data, self.shape)
-
     @classmethod
     def from_scipy(cls, csr: Any, like: Array) -> CsrArrays:
         """Return a SciPy matrix in the namespace and on the device of `like`."""
@@ -124,42 +111,28 @@ def _starts(sorted_rows: Array, n_rows: int, dtype: Any) -> Array:
     return xp.astype(xp.searchsorted(sorted_rows, wanted, side="left"), dtype)
 
 
-def from_entries(rows: Array, columns: Array, values: Array, shape: tuple[int, int]) -> CsrArrays:
-    """Return the matrix with the given entries, in any order; those of one place are added."""
-    xp = array_namespace(values)
-    key = xp.astype(rows, xp.int64) * shape[1] + xp.astype(columns, xp.int64)
-    if values.shape[0] > 1 and bool(xp.any(key[1:] <= key[:-1])):
-        order = xp.argsort(key, stable=True)
-        key, values = xp.take(key, order), xp.take(values, order)
-        first = xp.concat([xp.ones_like(key[:1]) > 0, key[1:] != key[:-1]])
-        places = xp.nonzero(first)[0]
-        if int(places.shape[0]) < int(key.shape[0]):
-            end = xp.full_like(places[:1], int(key.shape[0]))
-            values = row_sums(xp.concat([places, end]), values)
-            key = xp.take(key, places)
-    index = _index_dtype(xp, shape, int(values.shape[0]))
-    row_of = key // shape[1]
-    columns = xp.astype(key - row_of * shape[1], index)
-    return CsrArrays(_starts(row_of, shape[0], index), columns, values, shape)
-
-
 def _index_dtype(xp: Namespace, shape: tuple[int, int], nnz: int) -> Any:
     return xp.int32 if max(*shape, nnz) < INT32_LIMIT else xp.int64
 
 
-def _from_compressed(indptr: Array, indices: Array, values: Array, shape: tuple[int, int]) -> CsrArrays:
-    xp = array_namespace(values)
-    nnz = int(values.shape[0])
-    index = _index_dtype(xp, shape, nnz)
-    csr = CsrArrays(
-        xp.astype(indptr, index, copy=False), xp.astype(indices, index, copy=False), values, shape
-    )
+def _from_coordinates(X: Any) -> CsrArrays:
+    """Return a COO tensor by rows; entries of one place are added."""
+    X = X.coalesce()
+    (rows, columns), values, shape = X.indices(), X.values(), tuple(X.shape)
+    index = _index_dtype(array_namespace(values), shape, len(values))
+    return CsrArrays(_starts(rows, shape[0], index), columns.to(index), values, shape)
+
+
+def _from_compressed(indptr: Any, indices: Any, values: Any, shape: tuple[int, int]) -> CsrArrays:
+    import torch
+
+    index = _index_dtype(array_namespace(values), shape, len(values))
+    csr = CsrArrays(indptr.to(index), indices.to(index), values, shape)
     _check_places(csr)
-    if nnz > 1:
-        rows = csr.rows_of_entries()
-        behind = xp.logical_and(rows[1:] == rows[:-1], csr.indices[1:] <= csr.indices[:-1])
-        if bool(xp.any(behind)):
-            return from_entries(rows, csr.indices, values, shape)
+    rows = csr.rows_of_entries()
+    if bool(torch.any((rows[1:] == rows[:-1]) & (csr.indices[1:] <= csr.indices[:-1]))):
+        places = torch.stack([rows, csr.indices]).long()
+        return _from_coordinates(torch.sparse_coo_tensor(places, values, shape))
     return csr
 
 
@@ -182,56 +155,58 @@ def _check_places(csr: CsrArrays) -> None:
 LAYOUTS = "torch.sparse_csr, torch.sparse_csc or torch.sparse_coo"
 
 
-def check_sparse_array(X: Any, name: str = "X", *, mask: bool = False) -> None:
-    """Reject layouts and dtypes that the library does not read."""
-    if type(X).__module__ == "torch":
-        if str(X.layout) not in LAYOUTS:
-            raise DataTypeError(
-                f"Expected a sparse tensor {name} with layout {LAYOUTS}, got {X.layout}. Convert it first, "
-                f"for example {name}.to_sparse_csr() or {name}.to_dense()."
-            )
-        if len(X.shape) == 2 and X.dense_dim() != 0:
-            raise DataTypeError(
-                f"Expected a sparse tensor {name} whose entries are numbers, got one with "
-                f"{X.dense_dim()} dense dimensions. Use {name}.to_dense()."
-            )
-    if not mask and str(X.dtype).removeprefix("torch.") not in ("float32", "float64"):
-        kind = "torch.float32" if type(X).__module__ == "torch" else "'float32'"
-        to = "to" if type(X).__module__ == "torch" else "astype"
+def check_sparse_array(X: Any, name: str = "X") -> None:
+    """Reject layouts and dtypes of tensors that the library does not read."""
+    _check_layout(X, name)
+    if str(X.dtype) not in ("torch.float32", "torch.float64"):
         raise DataTypeError(
-            f"Expected a sparse {name} of float32 or float64, got {X.dtype}. Convert it first, "
-            f"for example {'abs(X)' if 'complex' in str(X.dtype) else name}.{to}({kind})."
+            f"Expected a sparse {name} of float32 or float64, got {X.dtype}. Convert it first, for example "
+            f"{f'abs({name})' if X.is_complex() else name}.to(torch.float32)."
+        )
+
+
+def _check_layout(X: Any, name: str) -> None:
+    if str(X.layout) not in LAYOUTS:
+        raise DataTypeError(
+            f"Expected a sparse tensor {name} with layout {LAYOUTS}, got {X.layout}. Convert it first, "
+            f"for example {name}.to_sparse_csr() or {name}.to_dense()."
+        )
+    if len(X.shape) == 2 and X.dense_dim() != 0:
+        raise DataTypeError(
+            f"Expected a sparse tensor {name} whose entries are numbers, got one with {X.dense_dim()} dense "
+            f"dimensions. Use {name}.to_dense()."
         )
 
 
 def scipy_matrix(X: Any, name: str = "X") -> Any:
     """Return a sparse tensor or CuPy matrix as a SciPy matrix in host memory; whole numbers become floats."""
-    check_sparse_array(X, name, mask=True)
-    if "complex" in str(X.dtype):
-        check_sparse_array(X, name)
-    if str(X.dtype).removeprefix("torch.") not in ("float32", "float64"):
-        # Before entries of one place are added, which might wrap around in small integers.
-        X = X.double() if type(X).__module__ == "torch" else X.astype(np.float64)
+    X = sparse_tensor(X)
+    _check_layout(X, name)
+    if str(X.dtype) not in ("torch.float32", "torch.float64") and not X.is_complex():
+        X = X.double()  # before entries of one place are added, which might wrap around in small integers
+    check_sparse_array(X, name)
     return csr_arrays(X)[0].to_scipy()
 
 
 def csr_arrays(X: Any) -> tuple[CsrArrays, CsrArrays | None]:
     """Return a checked sparse tensor or CuPy matrix by rows, and its transpose where that was at hand."""
-    shape = (int(X.shape[0]), int(X.shape[1]))
+    X = sparse_tensor(X).detach()
+    layout, shape = str(X.layout).removeprefix("torch."), (int(X.shape[0]), int(X.shape[1]))
+    if layout == "sparse_coo":
+        return _from_coordinates(X), None
+    if layout == "sparse_csr":
+        return _from_compressed(X.crow_indices(), X.col_indices(), X.values(), shape), None
+    turned = _from_compressed(X.ccol_indices(), X.row_indices(), X.values(), shape[::-1])
+    return turned.T, turned
+
+
+def sparse_tensor(X: Any) -> Any:
+    """Return a sparse matrix of CuPy as a tensor in the same memory, and a tensor as it is."""
     if type(X).__module__ == "torch":
-        X = X.detach()
-        layout = str(X.layout).removeprefix("torch.")
-        if layout == "sparse_coo":
-            places = X._indices()
-            return from_entries(places[0], places[1], X._values(), shape), None
-        if layout == "sparse_csr":
-            return _from_compressed(X.crow_indices(), X.col_indices(), X.values(), shape), None
-        turned = _from_compressed(X.ccol_indices(), X.row_indices(), X.values(), shape[::-1])
-        return turned.T, turned
-    if X.format == "csc":
-        turned = _from_compressed(X.indptr, X.indices, X.data, shape[::-1])
-        return turned.T, turned
-    if X.format == "csr":
-        return _from_compressed(X.indptr, X.indices, X.data, shape), None
-    X = X.tocoo()
-    return from_entries(X.row, X.col, X.data, shape), None
+        return X
+    torch = import_optional("torch", extra="torch", purpose="A sparse matrix of CuPy")
+    csr = X.tocsr()
+    parts = (to_torch(part) for part in (csr.indptr, csr.indices, csr.data))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse")  # that the layout is in beta state
+        return torch.sparse_csr_tensor(*parts, size=csr.shape, check_invariants=False)

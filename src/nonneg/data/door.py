@@ -16,7 +16,7 @@ from nonneg._arrays import is_dask, is_non_numpy, is_sparse_array, numpy_dtype, 
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.data.annotated import annotated_matrix, frame_labels
-from nonneg.data.csr_arrays import check_sparse_array
+from nonneg.data.csr_arrays import check_sparse_array, sparse_tensor
 from nonneg.data.local import has_nan, observed_mask
 from nonneg.data.observed import checked_entry_weights
 from nonneg.data.sparse import SparseRows, on_host
@@ -212,6 +212,7 @@ def refuse_unsupported_types(X: Any, who: str) -> None:
 def _checked_array(X: Any, request: Request) -> Any:
     refuse_unsupported_types(X, request.who)
     if is_sparse_array(X):
+        X = sparse_tensor(X)
         request.checked_shape(X)
         if len(X.shape) == 2:
             check_sparse_array(X)

@@ -11,7 +11,7 @@ from array_api_compat import array_namespace, is_numpy_namespace
 
 from nonneg._arrays import is_dask, is_sparse_array, to_device, to_numpy
 from nonneg._typing import Array
-from nonneg.data.csr_arrays import scipy_matrix
+from nonneg.data.csr_arrays import scipy_matrix, sparse_tensor
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import LocalMatrix
 from nonneg.data.observed import ArrayObserved, EntryWeights, Observed, observed_entries
@@ -57,8 +57,8 @@ LOCAL_CONTAINERS: tuple[tuple[Callable[[Any], bool], Callable[..., LocalMatrix]]
 def has_nan(X: Any) -> bool:
     """Tell whether an array of any container has NaN among its entries."""
     if is_sparse_array(X):
-        X = X.coalesce() if str(getattr(X, "layout", "")) == "torch.sparse_coo" else X
-        X = X.values() if hasattr(X, "layout") else X.data
+        X = sparse_tensor(X)
+        X = (X.coalesce() if str(X.layout) == "torch.sparse_coo" else X).values()
     elif sp.issparse(X):
         X = X.tocoo().data
     if "float" not in str(X.dtype):
@@ -85,7 +85,9 @@ def observed_mask(X: Any, mask: Any) -> Any:
         seen = ~X.map_blocks(_nan_places, dtype=bool, meta=np.empty((0, 0), dtype=bool))
         if weighted:
             return EntryWeights(seen * values)
-        return seen if mask is None else seen & (values if is_dask(values) else np.asarray(values)).astype(bool)
+        return (
+            seen if mask is None else seen & (values if is_dask(values) else np.asarray(values)).astype(bool)
+        )
     xp = array_namespace(X)
     seen = xp.logical_not(xp.isnan(X))
     if mask is None:

@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_sparse_array, to_device, to_numpy, to_torch
+from nonneg._arrays import is_sparse_array, to_device, to_numpy
 from nonneg._lazy import cached_property
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
-from nonneg.data.csr_arrays import CsrArrays, check_sparse_array, csr_arrays, scipy_matrix
+from nonneg.data.csr_arrays import CsrArrays, check_sparse_array, csr_arrays, scipy_matrix, sparse_tensor
 from nonneg.data.matrix import DataMatrix, LocalMatrix, powers
 from nonneg.data.observed import EntryWeights, ListedObserved, Observed, observed_entries
 from nonneg.exceptions import UnsupportedInputError
@@ -207,20 +207,6 @@ class SparseArrayMatrix(SparseRows):
         """Return the sum of the weights of the rows, once for each of their nonzeros."""
         return self.entry_sum(lambda values: self.xp.astype(values != 0, self.xp.float64))
 
-    def as_torch(self) -> SparseArrayMatrix:
-        """Return the same data as tensors in the same memory, where they are arrays of CuPy."""
-        if type(self.csr.data).__module__ == "torch":
-            return self
-        observed = self.observed
-        if isinstance(observed, ListedObserved):
-            observed = observed.with_lists(observed.listed.as_torch(), observed.columns.as_torch())
-        return SparseArrayMatrix(
-            self.csr.as_torch(),
-            transposed=self.transposed.as_torch(),
-            weights=None if self.weights is None else to_torch(self.weights),
-            observed=observed,
-        )
-
     def on_host(self) -> SparseMatrix:
         """Return the same data in SciPy's container, for what has no implementation on a GPU."""
         observed = self.observed
@@ -274,6 +260,7 @@ def sparse_matrix(X: Any, weights: Any = None, mask: Any = None) -> SparseMatrix
 
 def sparse_array_matrix(X: Any, weights: Any = None, mask: Any = None) -> SparseArrayMatrix:
     """Wrap a sparse tensor or CuPy matrix; entries that are not observed are left out."""
+    X = sparse_tensor(X)
     check_sparse_array(X)
     csr, Xt = csr_arrays(X)
     like = csr.data
