@@ -59,12 +59,12 @@ def measure_iteration(threads: int) -> dict[str, Any]:
     from nonneg.datasets import purification_data
     from nonneg.purification.iteration import Iteration, initial_state
     from nonneg.purification.options import completed_options
-    from nonneg.purification.samples import FullBatch
+    from nonneg.purification.samples import StoredSamples
 
     data = purification_data(N_SAMPLES, N_FEATURES, N_COMPONENTS, sparsity=5, rng=SEED)
     start = perturbed_features(data.H, 0.1, rng=SEED)
     options = completed_options()
-    samples = FullBatch(as_data_matrix(data.X))
+    samples = StoredSamples(as_data_matrix(data.X), None)
     step = Iteration(samples, options)
     state = initial_state(samples.subsample(), start, options)
     products = bare_products(data.X, N_COMPONENTS, threads)

@@ -7,7 +7,6 @@ import pytest
 
 from nonneg.exceptions import InvalidParameterError, NonFiniteDataError, ShapeError
 from nonneg.purification.initialization import (
-    HOPELESS,
     PROVED,
     InitQuality,
     checked_init,
@@ -22,17 +21,15 @@ VALUES = np.array([[2.0, -1.0, 0.0], [0.0, 3.0, -1.0], [1.0, 1.0, -2.0]])
     [
         (PROVED, [], "A good warm start", True),
         (1.01 * PROVED, [], "A usable warm start", True),
-        (HOPELESS, [], "A usable warm start", True),
-        (1.01 * HOPELESS, [], "Not a warm start: decoded with these features", False),
+        (0.99, [], "A usable warm start", True),
+        (1.0, [], "Not a warm start: the shares of features in each other sum to up to 1", False),
         (0.01, [4], r"Not a warm start: no sample is decoded to feature 4.", False),
     ],
 )
 def test_quality_in_words(level, silent, words, usable):
-    found = InitQuality(level, np.zeros((5, 5)), 2, np.array(silent, dtype=int), np.zeros(5))
+    found = InitQuality(level, np.zeros((5, 5)), np.array(silent, dtype=int), np.zeros(5))
     assert found.sentence.startswith(words)
     assert found.usable is usable
-    if "feature 2" in found.sentence:
-        assert "the most" in found.sentence
 
 
 def test_the_mixing_of_an_init_is_estimated():
@@ -43,7 +40,6 @@ def test_the_mixing_of_an_init_is_estimated():
     E[1, 2] = 0.3  # feature 2 contains 0.3 of feature 1
     init = (np.eye(4) + E).T @ H
     found = init_quality(weights @ H, init)
-    assert found.worst == 2
     assert found.level == pytest.approx(0.3, abs=0.08)
     assert found.off_diagonal[1, 2] == pytest.approx(0.3, abs=0.08)
     assert np.abs(found.off_diagonal - E).max() < 0.08
@@ -59,7 +55,7 @@ def test_the_mixing_of_an_init_is_estimated():
     ("init", "error", "words"),
     [
         ("nmf", InvalidParameterError, r"one feature per row, got 'nmf'\."),
-        (np.ones((2, 3), dtype=complex), InvalidParameterError, "got ndarray of complex128"),
+        (np.ones((2, 3), dtype=complex), InvalidParameterError, "got ndarray"),
         ([["a", "b", "c"]], InvalidParameterError, "got list"),
         (np.ones(3), ShapeError, r"shape \(n_components, 3\).*got \(3,\)"),
         (np.ones((0, 3)), ShapeError, r"got \(0, 3\)"),

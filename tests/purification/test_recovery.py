@@ -171,7 +171,7 @@ def test_features_that_are_no_warm_start_are_refused(planted):
     data, _ = planted()
     rng = np.random.default_rng(0)
     for init in (rng.random(data.H.shape), rng.random((20, 20)) @ data.H):
-        with pytest.raises(InvalidParameterError, match=r"Not a warm start.*more than of themselves"):
+        with pytest.raises(InvalidParameterError, match=r"Not a warm start.*combinations of each other"):
             purify(data.X, init)
         result = purify(data.X, init, check_init="report", max_iter=2)
         assert not result.certificate["warm-start"].holds

@@ -88,8 +88,7 @@ class PurificationNMF(WeightedEstimator):
     init : {"auto", "anchors", "cone", "nmf"} or array of shape (n_components, n_features), default "auto"
         The warm start: samples that show one feature alone (successive projections), the directions of cones
         (also named "cr1"), fifty iterations of NMF, or given features. For cones and NMF, negative entries
-        count as zeros. "auto" uses NMF if the mean sample is nonnegative up to its standard error, and
-        anchors otherwise.
+        count as zeros. "auto" takes anchors or NMF, whichever the samples show to be mixed less.
     update : {"regression", "covariance", "published"}, default "regression"
         The regression on decoded weights, the update of the paper, or its algorithm as a whole; see
         `nonneg.purify`.

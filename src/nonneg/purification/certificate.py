@@ -72,8 +72,8 @@ def purification_certificate(
     total = float(np.sum(values**2))
     removed = float(np.sum((values - weights) ** 2)) / total if total > 0 else 0.0
     statements = [
-        warm_start_statement(init.level, init.sentence, silent=len(init.silent)),
-        decode_statement(removed, len(samples)),
+        _warm_start(init),
+        _decode_consistency(removed, len(samples)),
         _mixing_of_halves(H, halves),
         weights_statement(weight_constants(weights), n),
         correlation_statement(weights),
@@ -88,30 +88,39 @@ def purification_certificate(
 
 
 def _mixing_of_halves(H: FloatArray, halves: tuple[Moments, Moments] | None) -> Statement:
-    if halves is None or min(half.total for half in halves) <= 0:
-        return halves_statement(math.nan, math.nan, math.nan)
-    first, second = (regression_target(H, half) for half in halves)
-    if not all(np.isfinite(half).all() and np.abs(half).sum(axis=1).all() for half in (first, second)):
-        return halves_statement(math.nan, math.nan, math.nan)
-    found = mixing(first, second)
-    sizes = np.abs(first).sum(axis=1)
-    outside = float((np.abs(found.outside).sum(axis=0) / sizes).max())
-    return halves_statement(found.e_norm, float(np.abs(found.diagonal - 1.0).max()), outside)
+    """State how much two halves of the data disagree about the features."""
+    name, targets = "mixing-on-halves", [H]
+    if halves is not None and min(half.total for half in halves) > 0:
+        targets = [regression_target(H, half) for half in halves]
+    if len(targets) < 2 or not all(np.isfinite(each).all() and each.any(axis=1).all() for each in targets):
+        sentence = "The samples of the last iteration came in one batch, which was not split into halves."
+        return Statement(name, sentence, None, ALLOWED_MIXING, Verdict.NOT_VERIFIABLE)
+    found = mixing(*targets)
+    diagonal = float(np.abs(found.diagonal - 1.0).max())
+    outside = float((np.abs(found.outside).sum(axis=0) / np.abs(targets[0]).sum(axis=1)).max())
+    sentence = (
+        f"Features updated on each half of the samples are mixed by Sigma + E with ||E||_1 = "
+        f"{found.e_norm:.2g} and Sigma within {diagonal:.2g} of the identity; {outside:.2g} of a feature "
+        "lies outside the span of the others."
+    )
+    quantities = {"diagonal_off_one": diagonal, "outside": outside}
+    verdict = _verdict(found.e_norm, ALLOWED_MIXING)
+    return Statement(name, sentence, found.e_norm, ALLOWED_MIXING, verdict, quantities)
 
 
 def _verdict(number: float, threshold: float) -> Verdict:
-    if math.isnan(number):
-        return Verdict.NOT_VERIFIABLE
     return Verdict.HOLDS if number <= threshold else Verdict.FAILS
 
 
-def warm_start_statement(level: float, sentence: str, *, silent: int) -> Statement:
+def _warm_start(init: InitQuality) -> Statement:
     """State how good the initialization was."""
-    verdict = Verdict.FAILS if silent else _verdict(level, ALLOWED_MIXING)
-    return Statement("warm-start", sentence, level, ALLOWED_MIXING, verdict, {"silent_features": silent})
+    silent = len(init.silent)
+    verdict = Verdict.FAILS if silent else _verdict(init.level, ALLOWED_MIXING)
+    quantities = {"silent_features": silent}
+    return Statement("warm-start", init.sentence, init.level, ALLOWED_MIXING, verdict, quantities)
 
 
-def decode_statement(removed: float, n_samples: int) -> Statement:
+def _decode_consistency(removed: float, n_samples: int) -> Statement:
     """State how far the values A^+ y are from being weights."""
     sentence = (
         f"Decoding removed {removed:.2g} of the squared values A^+ y of {n_samples} samples (negative ones "
@@ -119,21 +128,6 @@ def decode_statement(removed: float, n_samples: int) -> Statement:
     )
     verdict = _verdict(removed, CONSISTENT)
     return Statement("decode-consistency", sentence, removed, CONSISTENT, verdict, {"n_samples": n_samples})
-
-
-def halves_statement(e_norm: float, diagonal: float, n_norm: float) -> Statement:
-    """State how much two halves of the data disagree about the features."""
-    if math.isnan(e_norm):
-        sentence = "The samples of the last iteration came in one batch, which was not split into halves."
-        return Statement("mixing-on-halves", sentence, None, ALLOWED_MIXING, Verdict.NOT_VERIFIABLE)
-    sentence = (
-        f"Features updated on each half of the samples are mixed by Sigma + E with ||E||_1 = {e_norm:.2g} "
-        f"and Sigma within {diagonal:.2g} of the identity; {n_norm:.2g} of a feature lies outside the span "
-        "of the others."
-    )
-    quantities = {"diagonal_off_one": diagonal, "outside": n_norm}
-    verdict = _verdict(e_norm, ALLOWED_MIXING)
-    return Statement("mixing-on-halves", sentence, e_norm, ALLOWED_MIXING, verdict, quantities)
 
 
 def weights_statement(constants: WeightConstants, n: int) -> Statement:

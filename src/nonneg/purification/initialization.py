@@ -17,34 +17,25 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg.cones.rank_one import cone_rank_one
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.exceptions import InvalidParameterError, NonFiniteDataError, ShapeError
-from nonneg.purification.decode import MIDPOINT, Decoder, weight_scales
-from nonneg.purification.moments import Moments, moments_of_rows, regression_target
+from nonneg.purification.decode import MIDPOINT, NOISE_FACTOR, Decoder, weight_scales
+from nonneg.purification.moments import moments_of, regression_target
 from nonneg.purification.pseudo_inverse import dependent_feature, pseudo_inverse
 from nonneg.purification.samples import spread_rows
 from nonneg.solvers import factorize
 
 DOUBLE = float(np.finfo(np.float64).eps)
-# The mixing l that the theorems allow.
-PROVED = 0.1
-# Estimates of l above it were not seen for any init with l up to 0.8.
-HOPELESS = 1.5
+# The mixing l that the theorems allow, and that from which on the mixing Sigma + E need not be invertible: a
+# matrix whose diagonal exceeds the sum of the others in every column is (Gershgorin).
+PROVED, SINGULAR = 0.1, 1.0
 # A warm start needs no optimum: on 18 planted sets of 8 features, 5 to 200 iterations recovered the same 15.
 NMF_ITERATIONS = 50
 # Anchors are sought among this many entries of the data, which bounds the cost of the SVD (2048 x 2048).
 ANCHOR_ENTRIES = 1 << 22
-# Samples with less weight than this share of the median are not candidates for anchors: noise dominates them.
-# On the same sets 0.05 to 0.4 recovered 15 of 18, 0 only 4, and 0.6 only 6.
-LOWEST_HEIGHT = 0.2
 # Samples are centered where the cosine between a column of ones and their span is below the rounding of a
 # mean in single precision; their heights are then nothing but rounding.
 CENTERED = 1e-5
 # Singular values below this share of the largest are rounding.
 NEGLIGIBLE = 1e-10
-# The mean sample counts as nonnegative where its negative entries hold less than this share of its squared
-# norm, beyond what its standard error explains.
-NEGATIVE_SHARE = 0.05
-# Centered samples have a mean that is nothing but error: it must be two standard errors long.
-SIGNIFICANT = 4.0
 # Returns which n of some points are anchors; the methods are another family's.
 Select: TypeAlias = Callable[[FloatArray, int], IntArray]
 
@@ -59,8 +50,6 @@ class InitQuality:
         Estimate of the paper's l: the largest column sum or row sum of the absolute mixing E.
     off_diagonal : array of shape (n_components, n_components)
         Estimate of E: column i contains the shares of the other features in feature i.
-    worst : int
-        The feature with the largest share of others.
     silent : array of int
         Features that no sample is decoded to.
     threshold : array of shape (n_components,)
@@ -69,7 +58,6 @@ class InitQuality:
 
     level: float
     off_diagonal: FloatArray
-    worst: int
     silent: IntArray
     threshold: FloatArray
 
@@ -79,33 +67,16 @@ class InitQuality:
         if len(self.silent):
             more = f" ({len(self.silent)} such features)" if len(self.silent) > 1 else ""
             return f"Not a warm start: no sample is decoded to feature {self.silent[0]}{more}."
-        if self.level <= PROVED:
-            return (
-                f"A good warm start: the features contain about {self.level:.2g} of each other (the theorems "
-                "require 0.1)."
-            )
-        if self.level <= HOPELESS:
-            return (
-                f"A usable warm start: the features contain about {self.level:.2g} of each other, feature "
-                f"{self.worst} the most. The theorems require 0.1; in experiments features were recovered "
-                "from up to 0.4, and from more where the shares are spread over many features."
-            )
-        spread = np.abs(self.off_diagonal)
-        shown = "Not a warm start: decoded with these features, the samples show that "
-        if spread.sum(axis=0).max() <= 1.0:  # a feature that is in many others
-            return shown + (
-                f"the others contain about {self.level:.2g} of feature "
-                f"{int(np.argmax(spread.sum(axis=1)))} in all."
-            )
-        return shown + (
-            f"they contain about {self.level:.2g} of each other (feature {self.worst} the most), more than "
-            "of themselves."
-        )
+        kind = "good" if self.level <= PROVED else "usable"
+        mixed = f"the shares of features in each other sum to up to {self.level:.2g}"
+        if self.level < SINGULAR:
+            return f"A {kind} warm start: {mixed} (the theorems require {PROVED:g})."
+        return f"Not a warm start: {mixed}. From 1 on, features may be combinations of each other."
 
     @property
     def usable(self) -> bool:
         """Whether the features are a warm start at all."""
-        return self.level <= HOPELESS and not len(self.silent)
+        return self.level < SINGULAR and not len(self.silent)
 
 
 def init_quality(samples: FloatArray, H: FloatArray, eps: float = DOUBLE) -> InitQuality:
@@ -115,9 +86,12 @@ def init_quality(samples: FloatArray, H: FloatArray, eps: float = DOUBLE) -> Ini
     values = samples @ inverse.T
     # Halved once, as in the second iteration: fewer small weights are cut, which would count as mixing.
     decoder = Decoder(inverse, 0.5 * MIDPOINT * weight_scales(values), "unshifted")
-    moments: Moments = moments_of_rows(samples, decoder)
+    moments = moments_of(as_data_matrix(samples), decoder, np.zeros(len(H)))
     # Rounding makes a few values positive where all would be negative or zero.
-    rounding = np.maximum(1e-9 * np.sqrt((values**2).mean(axis=0)), _rounding(samples, H, inverse, eps))
+    longest = float(np.linalg.norm(samples, axis=1).max(initial=0.0))
+    condition = float(np.linalg.cond(H / np.linalg.norm(H, axis=1, keepdims=True)))
+    rounding = 8.0 * eps * condition * longest * np.linalg.norm(inverse, axis=1)
+    rounding = np.maximum(1e-9 * np.sqrt((values**2).mean(axis=0)), rounding)
     silent = np.flatnonzero((moments.active == 0) | (decoder.threshold <= rounding))
     shares = regression_target(H, moments) @ inverse.T
     own = np.diagonal(shares)
@@ -130,17 +104,8 @@ def init_quality(samples: FloatArray, H: FloatArray, eps: float = DOUBLE) -> Ini
     # What a feature without weights contains is not seen.
     off_diagonal[silent] = 0.0
     off_diagonal[:, silent] = 0.0
-    sums = np.abs(off_diagonal).sum(axis=0)
-    level = max(float(sums.max()), float(np.abs(off_diagonal).sum(axis=1).max()))
-    return InitQuality(level, off_diagonal, int(np.argmax(sums)), silent, decoder.threshold)
-
-
-def _rounding(samples: FloatArray, H: FloatArray, inverse: FloatArray, eps: float) -> FloatArray:
-    """Return the size of decoded values that are nothing but rounding of the samples."""
-    longest = float(np.linalg.norm(samples, axis=1).max(initial=0.0))
-    condition = float(np.linalg.cond(H / np.linalg.norm(H, axis=1, keepdims=True)))
-    found: FloatArray = 8.0 * eps * condition * longest * np.linalg.norm(inverse, axis=1)
-    return found
+    level = max(float(np.abs(off_diagonal).sum(axis=axis).max()) for axis in (0, 1))
+    return InitQuality(level, off_diagonal, silent, decoder.threshold)
 
 
 def checked_init(init: Any, n_columns: int) -> FloatArray:
@@ -154,8 +119,9 @@ def checked_init(init: Any, n_columns: int) -> FloatArray:
             raise TypeError
         H = np.array(init, dtype=np.float64)
     except (TypeError, ValueError):
+        described = repr(init) if isinstance(init, str) else type(init).__name__
         raise InvalidParameterError(
-            f"init must be an array of numbers, one feature per row, got {_described(init)}. "
+            f"init must be an array of numbers, one feature per row, got {described}. "
             "nonneg.PurificationNMF computes one by name."
         ) from None
     if H.ndim != 2 or H.shape[0] < 1 or H.shape[1] != n_columns:
@@ -187,22 +153,16 @@ def checked_init(init: Any, n_columns: int) -> FloatArray:
     return H
 
 
-def _described(value: Any) -> str:
-    if isinstance(value, str):
-        return repr(value)
-    return f"{type(value).__name__} of {value.dtype}" if hasattr(value, "dtype") else type(value).__name__
-
-
 def initial_features(data: DataMatrix, n: int, init: Any, rng: Seed, select: Select) -> FloatArray:
     """Return the initial features by name, or those given; `select(points, n)` finds anchors among points."""
     if not isinstance(init, str):
-        given = checked_init(init, data.shape[1])
-        if len(given) != n:
+        H = checked_init(init, data.shape[1])
+        if len(H) != n:
             raise InvalidParameterError(
-                f"init has {len(given)} features, but n_components is {n}. Give the same number, or leave "
+                f"init has {len(H)} features, but n_components is {n}. Give the same number, or leave "
                 f"n_components='auto'."
             )
-        return given
+        return H
     init = INITS.name_of(init)
     if n > min(data.shape):
         raise InvalidParameterError(
@@ -210,8 +170,7 @@ def initial_features(data: DataMatrix, n: int, init: Any, rng: Seed, select: Sel
             f"n_features={data.shape[1]} can have. Use fewer."
         )
     H = INITS[init].run(data, n, rng, select)
-    H = np.array(H, dtype=np.float64)
-    if not np.abs(H).sum(axis=1).all() or dependent_feature(H) is not None:
+    if not H.any(axis=1).all() or dependent_feature(H) is not None:
         raise InvalidParameterError(
             f"init={init!r} gave features that are zero or dependent: the data have fewer than "
             f"n_components={len(H)} features. Use fewer, or pass features as init."
@@ -225,7 +184,11 @@ def _anchors(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
     # S = E[y y'], is positive for every nonnegative combination with independent weights, whatever the signs
     # of the features: dividing by it puts samples on a simplex whose vertices show one feature alone.
     left, sizes, right = np.linalg.svd(samples, full_matrices=False)
-    _check_rank(sizes, n, "anchors")
+    if sizes[n - 1] <= NEGLIGIBLE * sizes[0]:
+        raise InvalidParameterError(
+            f"The data have {int((sizes > NEGLIGIBLE * sizes[0]).sum())} dimensions, but n_components={n}. "
+            "Use fewer components, or another init."
+        )
     points = left[:, :n]
     mean = points.mean(axis=0)
     kept = np.arange(len(points))
@@ -233,21 +196,15 @@ def _anchors(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
     # Centered samples lie on no simplex: there the farthest points are taken as they are.
     if np.linalg.norm(mean) * np.sqrt(len(points)) > CENTERED:
         heights = points @ mean
-        # Samples without weight are left out: noise alone, divided by little, looks like a vertex.
-        large = np.flatnonzero(heights > LOWEST_HEIGHT * np.median(heights[heights > 0]))
+        # Samples without weight are left out: noise alone, divided by little, looks like a vertex. The other
+        # directions show how large the noise is.
+        noise = np.linalg.norm(sizes[n:]) / np.sqrt(len(samples) * max(len(sizes) - n, 1))
+        least = NOISE_FACTOR * float(np.linalg.norm(noise * mean / sizes[:n]))
+        large = np.flatnonzero(heights > max(least, NEGLIGIBLE * float(heights.mean())))
         if len(large) >= n:
             kept, vertices = large, points[large] / heights[large, None]
     chosen = kept[select(vertices, n)]
     return (points[chosen] * sizes[:n]) @ right[:n]
-
-
-def _check_rank(sizes: FloatArray, n: int, init: str) -> None:
-    """Reject data with fewer dimensions than features."""
-    if sizes[n - 1] <= NEGLIGIBLE * sizes[0]:
-        raise InvalidParameterError(
-            f"init={init!r} found {int((sizes > NEGLIGIBLE * sizes[0]).sum())} dimensions in the data, but "
-            f"n_components={n}. Use fewer components, or another init."
-        )
 
 
 def _cones(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
@@ -259,28 +216,19 @@ def _nmf(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
 
 
 def _auto(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
-    # NMF uses all samples, also under noise, but cannot find features of both signs.
-    if has_nonnegative_mean(spread_rows(data)):
-        samples = spread_rows(data, ANCHOR_ENTRIES // data.shape[1])
-        # Before NMF, whose superfluous features are dependent or not as rounding has it.
-        _check_rank(np.linalg.svd(samples, compute_uv=False), n, "auto")
-        H = _nmf(data, n, rng, select)
-        if np.abs(H).sum(axis=1).all() and dependent_feature(H) is None:
-            return H
-    return _anchors(data, n, rng, select)
-
-
-def has_nonnegative_mean(samples: FloatArray) -> bool:
-    """Tell whether the mean sample is positive beyond its standard error, and nowhere negative beyond it."""
-    mean, error = samples.mean(axis=0), float((samples.var(axis=0) / len(samples)).sum())
-    size, below = float((mean**2).sum()), float((np.minimum(mean, 0.0) ** 2).sum())
-    return size > SIGNIFICANT * error and below <= NEGATIVE_SHARE * size + error
+    # Anchors need samples that show one feature alone, NMF needs features of one sign: the mixing that the
+    # samples show decides.
+    samples, proposals = spread_rows(data), [_anchors(data, n, rng, select), _nmf(data, n, rng, select)]
+    usable = [H for H in proposals if H.any(axis=1).all() and dependent_feature(H) is None]
+    qualities = [init_quality(samples, H) for H in usable]
+    best = min(range(len(usable)), key=lambda at: (len(qualities[at].silent), qualities[at].level), default=0)
+    return (usable or proposals)[best]
 
 
 INITS: Registry[Entry] = Registry(
     "init",
     {
-        "auto": Entry(_auto, "NMF where the mean sample is nonnegative, otherwise anchors"),
+        "auto": Entry(_auto, "anchors or NMF, whichever the samples show to be mixed less"),
         "anchors": Entry(_anchors, "samples that show one feature alone, by successive projections"),
         "cone": Entry(_cones, "directions of circular cones"),
         "nmf": Entry(_nmf, "the components of an NMF"),

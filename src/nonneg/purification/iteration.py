@@ -14,7 +14,7 @@ from nonneg.iteration.loop import Stalled
 from nonneg.purification.decode import MIDPOINT, NOISE_FACTOR, Decoder, weight_scales
 from nonneg.purification.moments import Moments, covariance_target, regression_target
 from nonneg.purification.options import Options
-from nonneg.purification.pseudo_inverse import pseudo_inverse
+from nonneg.purification.pseudo_inverse import PseudoInverse, pseudo_inverse
 from nonneg.purification.samples import Samples, SamplesExhausted
 
 # A feature that shrinks below this share of its l1 norm is lost to rounding.
@@ -99,19 +99,29 @@ class FeaturesConverged:
         return self.tol > 0 and len(changes) == 2 and max(changes) <= self.tol
 
 
-def updated_features(
-    H: FloatArray, moments: Moments, inverse: FloatArray, options: Options
-) -> tuple[FloatArray, float]:
-    """Return the features after one update, and their largest relative change."""
+def updated_state(
+    state: PurificationState, moments: Moments, inverse: PseudoInverse, options: Options
+) -> PurificationState:
+    """Return the state after one update from the moments of decoded samples."""
+    H = state.H
     if options.update == "regression":
-        target = regression_target(H, moments, inverse)
+        target = regression_target(H, moments, inverse.inverse)
     else:
-        target = covariance_target(H, moments, inverse, options.scale)
+        target = covariance_target(H, moments, inverse.inverse, options.scale)
     new = H + options.step_size * (target - H)
     sizes = np.abs(H).sum(axis=1)
     if not np.isfinite(new).all() or not (np.abs(new).sum(axis=1) > VANISHED * sizes).all():
         raise Stalled
-    return new, float((np.abs(new - H).sum(axis=1) / sizes).max())
+    return replace(
+        state,
+        H=new,
+        threshold=state.threshold * options.threshold_decay,
+        noise=moments.noise,
+        reference=moments.mean_weights,
+        change=float((np.abs(new - H).sum(axis=1) / sizes).max()),
+        bases=inverse.bases,
+        iteration=state.iteration + 1,
+    )
 
 
 class Iteration:
@@ -135,23 +145,9 @@ class Iteration:
             raise Stalled from None
         except np.linalg.LinAlgError:
             raise Stalled from None
-        H, change = updated_features(state.H, moments, found.inverse, self.options)
-        decay = self.options.threshold_decay
-        if decay < 1 and change <= self.converged:
+        new = updated_state(state, moments, found, self.options)
+        if self.options.threshold_decay < 1 and new.change <= self.converged:
             # Weights below the threshold are all that is left to be found.
-            decay = 0.0
-        new = replace(
-            state,
-            H=H,
-            threshold=state.threshold * decay,
-            noise=moments.noise,
-            reference=moments.mean_weights,
-            change=change,
-            bases=found.bases,
-            iteration=state.iteration + 1,
-        )
-        return new, {
-            "change": change,
-            "threshold": float(threshold.max()),
-            "noise": float(moments.noise.max()),
-        }
+            new = replace(new, threshold=0.0 * new.threshold)
+        noise = float(moments.noise.max())
+        return new, {"change": new.change, "threshold": float(threshold.max()), "noise": noise}

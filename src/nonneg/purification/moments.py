@@ -9,7 +9,7 @@ import numpy as np
 
 from nonneg._arrays import to_float64
 from nonneg._typing import Array, FloatArray, SampleArray
-from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
+from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.threshold_decode import decode_block, decoded_sums
 from nonneg.purification.decode import Decoder
 
@@ -56,27 +56,14 @@ class Moments:
 
     def scaled(self, factor: float) -> Moments:
         """Return the moments with every sample counted `factor` times."""
-        return Moments(
-            factor * self.total,
-            self.mean_weights,
-            self.mean_sample,
-            factor * self.gram,
-            factor * self.cross,
-            factor * self.negative_counts,
-            factor * self.negative_squares,
-            factor * self.active,
-        )
+        means = {"mean_weights": self.mean_weights, "mean_sample": self.mean_sample}
+        return Moments(**{name: factor * value for name, value in vars(self).items()} | means)
 
     @property
     def noise(self) -> FloatArray:
         """Root mean square of the negative values: noise, because weights are not negative."""
         counts = np.where(self.negative_counts > 0, self.negative_counts, 1.0)
         return np.sqrt(self.negative_squares / counts)
-
-    @property
-    def second_moments(self) -> FloatArray:
-        """Mean squares of the weights."""
-        return np.diagonal(self.gram) / (self.total or 1.0) + self.mean_weights**2
 
 
 def moments_of(data: DataMatrix, decoder: Decoder, reference: FloatArray, *shares: SampleArray) -> Moments:
@@ -127,11 +114,6 @@ def _centered(reference: FloatArray, gram: Any, cross: Any, *facts: Any) -> Mome
         cross[:n] - np.outer(offset, cross[n]),
         *facts,
     )
-
-
-def moments_of_rows(samples: FloatArray, decoder: Decoder) -> Moments:
-    """Return the moments of a few dense samples."""
-    return moments_of(as_data_matrix(samples), decoder, np.zeros(len(decoder.threshold)))
 
 
 def regression_target(H: FloatArray, moments: Moments, inverse: FloatArray | None = None) -> FloatArray:

@@ -12,7 +12,7 @@ from nonneg.purification.iteration import (
     PurificationState,
     effective_threshold,
     initial_state,
-    updated_features,
+    updated_state,
 )
 from nonneg.purification.moments import Moments, moments_of
 from nonneg.purification.options import Options
@@ -47,25 +47,12 @@ def take_in(
     batch = moments_of(data, decoder, state.reference)
     pending = batch if online.pending is None else online.pending + batch
     online = OnlineState(replace(state, bases=found.bases), online.past, pending)
-    return online if pending.total < batch_size else _updated(online, found.inverse, options, forget_factor)
-
-
-def _updated(online: OnlineState, inverse: FloatArray, options: Options, forget_factor: float) -> OnlineState:
-    state, pending = online.state, online.pending
-    assert pending is not None
+    if pending.total < batch_size:
+        return online
     past = pending if online.past is None else online.past.scaled(forget_factor) + pending
     try:
-        H, change = updated_features(state.H, past, inverse, options)
+        # The noise is that of the last samples: it shrinks while features improve.
+        return OnlineState(replace(updated_state(state, past, found, options), noise=pending.noise), past)
     except Stalled:
         # A batch that says nothing leaves the features as they are.
         return replace(online, pending=None)
-    state = replace(
-        state,
-        H=H,
-        threshold=state.threshold * options.threshold_decay,
-        noise=pending.noise,
-        reference=past.mean_weights,
-        change=change,
-        iteration=state.iteration + 1,
-    )
-    return OnlineState(state, past)

@@ -56,14 +56,11 @@ def completed_options(
         decode = "shifted" if update == "covariance" else "unshifted"
     if isinstance(step_size, str) and step_size == "auto":
         step_size = STEP_SIZES[update]
-    if not is_number(step_size) or not 0 < step_size <= 1:
-        raise InvalidParameterError(f"step_size must be 'auto' or a number in (0, 1], got {step_size!r}.")
     if isinstance(threshold_decay, str) and threshold_decay == "auto":
         threshold_decay = THRESHOLD_DECAY if decode == "unshifted" else 1.0
-    elif not is_number(threshold_decay) or not 0 < threshold_decay <= 1:
-        raise InvalidParameterError(
-            f"threshold_decay must be 'auto' or a number in (0, 1], got {threshold_decay!r}."
-        )
+    for name, value in (("step_size", step_size), ("threshold_decay", threshold_decay)):
+        if not is_number(value) or not 0 < value <= 1:
+            raise InvalidParameterError(f"{name} must be 'auto' or a number in (0, 1], got {value!r}.")
     scaling = _number_above("scale", scale, 0.0)
     if scaling is not None and update == "regression":
         raise UnsupportedError(

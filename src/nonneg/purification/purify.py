@@ -41,7 +41,7 @@ from nonneg.purification.options import (
     completed_options,
 )
 from nonneg.purification.pseudo_inverse import pseudo_inverse as left_inverse
-from nonneg.purification.samples import BatchStream, FullBatch, Samples, samples_of
+from nonneg.purification.samples import BatchStream, Samples, StoredSamples, samples_of
 
 
 @dataclass(frozen=True)
@@ -257,19 +257,15 @@ def purify(
         )
         if step.exhausted:
             run = replace(run, stop_reason=StopReason.SAMPLES_ENDED)
-            _warn_of_a_short_stream(run.n_iter, samples)
+            if run.n_iter == 0 and isinstance(samples, BatchStream):
+                warn_user(
+                    f"The stream ended after {samples.n_seen} samples, but an iteration takes "
+                    f"{samples.batch_size:.0f} (at the end of a stream at least half of them): the features "
+                    "are still those of init. Pass a smaller batch_size, or a stream that can be read again.",
+                    NonnegWarning,
+                )
         first = state.threshold if state.balancing is None else state.threshold * state.balancing
         return _result(run, step, quality, H, threshold=float(first.max()), normalize=normalize)
-
-
-def _warn_of_a_short_stream(n_iter: int, samples: Samples) -> None:
-    if n_iter == 0 and isinstance(samples, BatchStream):
-        warn_user(
-            f"The stream ended after {samples.n_seen} samples, but an iteration takes "
-            f"{samples.batch_size:.0f} (at the end of a stream at least half of them): the features are "
-            "still those of init. Pass a smaller batch_size, or a stream that can be read again.",
-            NonnegWarning,
-        )
 
 
 def _initialized(
@@ -304,19 +300,14 @@ def _result(
     certificate = purification_certificate(
         H, decoder, samples.subsample(), _halves(samples, decoder), quality, balancing, noise, init_H
     )
-    parameters = {
-        "update": options.update,
-        "decode": options.decode,
-        "pseudo_inverse": options.pseudo_inverse,
+    parameters = vars(options) | {
         "threshold": threshold if options.threshold is None else options.threshold,
-        "threshold_decay": options.threshold_decay,
-        "step_size": options.step_size,
         "scale": "auto" if options.scale is None else options.scale,
         "balance": balancing is not None,
         "batch_size": samples.batch_size,
     }
     W: Any = None
-    if isinstance(samples, FullBatch):
+    if isinstance(samples, StoredSamples):
         W, H = decoded(samples.data, decoder), samples.data.to_device(H)
     else:
         H = H.astype(numpy_dtype(samples.dtype))
@@ -338,7 +329,7 @@ def _result(
 def _halves(samples: Samples, decoder: Decoder) -> tuple[Moments, Moments] | None:
     if isinstance(samples, BatchStream):
         return samples.halves
-    assert isinstance(samples, FullBatch)
+    assert isinstance(samples, StoredSamples)
     data, reference = samples.data, np.zeros(len(decoder.threshold))
     even = (np.arange(data.shape[0]) % 2 == 0).astype(np.float64)[:, None]
     first, second = (
@@ -350,7 +341,7 @@ def _halves(samples: Samples, decoder: Decoder) -> tuple[Moments, Moments] | Non
 def _checkpoint(folder: Path | None, samples: Samples, init: FloatArray, *facts: Any) -> Checkpoint | None:
     if folder is None:
         return None
-    if not isinstance(samples, FullBatch):
+    if not isinstance(samples, StoredSamples):
         raise UnsupportedError(
             "A run on a stream cannot be resumed. Leave `checkpoint` out, or use PurificationNMF.partial_fit "
             "and save the model."

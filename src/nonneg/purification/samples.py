@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +24,7 @@ SUBSAMPLE = 4096
 # Samples per iteration of an iterator by default, the larger of the two: 10 000 samples give a mean to 1% of
 # a standard deviation, and 200 per feature keep the covariance of the weights well conditioned.
 STREAM_SAMPLES, STREAM_PER_FEATURE = 10_000, 200
+REQUEST = Request(signed=True, who="purify", masks=False)
 _END = object()
 
 
@@ -44,41 +46,31 @@ class Samples(Protocol):
         """Decode the samples of an iteration and return their moments."""
 
 
-class FullBatch:
-    """All samples in every iteration."""
+class StoredSamples:
+    """All samples in every iteration, or the next rows of the data, cyclically."""
 
-    def __init__(self, data: DataMatrix) -> None:
+    def __init__(self, data: DataMatrix, batch_size: int | None) -> None:
         self.data = data
         self.n_columns = data.shape[1]
         self.dtype = data.dtype
-        self.batch_size = data.counted_rows()
+        self.n_rows = None if batch_size is None else min(batch_size, data.shape[0])
+        self.batch_size = data.counted_rows() if self.n_rows is None else float(self.n_rows)
 
     def subsample(self) -> FloatArray:
         """Return rows spread evenly over the data."""
         return spread_rows(self.data)
 
     def moments(self, decoder: Decoder, reference: FloatArray, iteration: int) -> Moments:
-        """Return the moments of all samples."""
-        return moments_of(self.data, decoder, reference)
-
-
-class MiniBatches(FullBatch):
-    """The next rows of the data in every iteration, cyclically."""
-
-    def __init__(self, data: DataMatrix, batch_size: int) -> None:
-        super().__init__(data)
-        self.n_rows = min(batch_size, data.shape[0])
-        self.batch_size = float(self.n_rows)
-
-    def moments(self, decoder: Decoder, reference: FloatArray, iteration: int) -> Moments:
         """Return the moments of the rows of this iteration."""
-        n_rows = self.data.shape[0]
-        first = iteration * self.n_rows % n_rows
+        if self.n_rows is None:
+            return moments_of(self.data, decoder, reference)
+        total = self.data.shape[0]
+        first = iteration * self.n_rows % total
         last = first + self.n_rows
-        found = moments_of(_rows(self.data, first, min(last, n_rows)), decoder, reference)
-        if last > n_rows:
-            found = found + moments_of(_rows(self.data, 0, last - n_rows), decoder, reference)
-        return found
+        rows = moments_of(_rows(self.data, first, min(last, total)), decoder, reference)
+        if last > total:
+            rows = rows + moments_of(_rows(self.data, 0, last - total), decoder, reference)
+        return rows
 
 
 class BatchStream:
@@ -128,7 +120,7 @@ class BatchStream:
             part = moments_of(batch, decoder, reference)
             if not np.isfinite(part.mean_sample).all():
                 # Entries are checked only now, because that takes as long as a product: name the wrong one.
-                _check_entries(batch)
+                check_entries(batch, REQUEST)
             # Batches go to two halves in turn, which the certificate compares.
             parts = (
                 [part] if not parts else [*parts, part] if len(parts) == 1 else [parts[1], parts[0] + part]
@@ -152,8 +144,8 @@ def samples_of(X: Any, batch_size: int | None, n_components: int, sample_weight:
         if sample_weight is not None:
             raise UnsupportedError("A stream has no sample_weight. Repeat samples, or leave some out.")
         return BatchStream(X, batch_size, n_components)
-    data = wrap(X, Request(sample_weight=sample_weight, signed=True, who="purify", masks=False))
-    return FullBatch(data) if batch_size is None else MiniBatches(data, batch_size)
+    data = wrap(X, replace(REQUEST, sample_weight=sample_weight))
+    return StoredSamples(data, batch_size)
 
 
 def is_stream(X: Any) -> bool:
@@ -200,16 +192,10 @@ def _rows(data: DataMatrix, first: int, last: int) -> DataMatrix:
     return as_data_matrix(data.array[first:last], weights=weights)  # type: ignore[attr-defined]
 
 
-def _check_entries(batch: DataMatrix) -> None:
-    check_entries(batch, Request(signed=True, who="purify", masks=False))
-
-
 def _checked(batch: Any, n_columns: int | None = None) -> DataMatrix:
     plain = isinstance(batch, np.ndarray) and batch.ndim == 2 and batch.dtype in (np.float32, np.float64)
-    if plain and n_columns is not None and len(batch):
-        data = as_data_matrix(batch)
-    else:
-        data = wrap(batch, Request(signed=True, who="purify", masks=False))
+    # Entries of later arrays are checked by their moments.
+    data = as_data_matrix(batch) if plain and n_columns and len(batch) else wrap(batch, REQUEST)
     if n_columns is not None and data.shape[1] != n_columns:
         raise ShapeError(
             f"A batch of the stream has {data.shape[1]} columns, but the previous ones had {n_columns}. All "
