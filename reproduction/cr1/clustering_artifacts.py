@@ -58,12 +58,13 @@ def agreement(records: Sequence[Record], published: Published) -> list[Verdict]:
         if method == DEFAULT:
             continue
         for measure in MEASURES:
-            mean, spread = mean_and_spread([record[measure] for record in group])
-            cell = Measured(mean, spread, published[method][measure], n_draws=len(group))
-            what = f"{method} {measure} {mean:.3f} against {cell.published:.3f}"
+            found, spread = mean_and_spread([record[measure] for record in group])
+            mean, target = found or 0.0, published[method][measure]
+            cell = Measured(mean, spread, target, n_draws=len(group))
+            what = f"{method} {measure} {mean:.3f} against {target:.3f}"
             if method.split("+")[0] in DETERMINISTIC:
                 n_fixed += 1
-                fixed += [what] if abs(mean - cell.published) > WITHIN_DETERMINISTIC else []
+                fixed += [what] if abs(mean - target) > WITHIN_DETERMINISTIC else []
             else:
                 n_drawn += 1
                 drawn += [] if cell.is_met() else [what]
