@@ -21,7 +21,7 @@ from nonneg.solvers.registry import SOLVERS
 TINY = float(np.finfo(np.float64).tiny)
 SOLVER_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "nnlsb": ("anls", {"momentum": 0.0}),
-    "hals": ("hals", {"variant": "plain"}),
+    "hals": ("hals", {"passes": (1, 1), "momentum": 0.0}),
 }
 """The paper's name -> the solver and the options that take off what we add to it."""
 PLAIN = ("mult", *SOLVER_OPTIONS)
