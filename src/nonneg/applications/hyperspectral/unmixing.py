@@ -141,6 +141,7 @@ class Unmixing(SavableEstimator):
         "relative_error_": float,
         "n_clipped_": int,
         "n_zero_": int,
+        "n_endmembers_estimates_": dict | None,
         "certificate_": Certificate,
         "endmembers_": StoredArray("n_endmembers_", "number of bands kept", nonnegative=True),
         "wavelengths_": StoredArray("number of bands kept", optional=True),
