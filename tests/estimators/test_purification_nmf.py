@@ -53,13 +53,6 @@ def test_starts_by_name(data, noisy, init):
         assert 0.8 < np.quantile(W[W > 0], 0.9) < 1.3
 
 
-def test_the_paper_s_name_of_the_start_from_cones(data):
-    one, other = (
-        PurificationNMF(8, init=init, max_iter=2).fit(data.X).components_ for init in ("cone", "cr1")
-    )
-    np.testing.assert_array_equal(one, other)
-
-
 def test_given_features_are_refined_as_by_the_function(data):
     init = perturbed_features(data.H, 0.1, rng=1)
     model = PurificationNMF(init=init, max_iter=40, tol=0)
@@ -170,7 +163,7 @@ def test_a_fitted_model_is_saved_with_its_certificate(data, tmp_path):
     ("name", "value", "said"),
     [
         ("_decoder.inverse", np.ones((2, 2)), "expected _decoder.inverse of shape"),
-        ("_decoder", {"class": "Decoder", "rule": "7"}, "no decoding rule '7'"),
+        ("_decoder", {"rule": "7"}, "no decoding rule '7'"),
         ("_online_state.state.bases", np.full((8, 8), 99), "_online_state.state.bases exceed"),
         ("other", np.ones(3), r"does not have: \['other'\]"),
     ],
@@ -181,7 +174,11 @@ def test_a_damaged_model_is_refused(data, tmp_path, name, value, said):
     with np.load(path) as stored:
         arrays = dict(stored)
     header = json.loads(bytes(arrays["header"]).decode())
-    (header if name in header else arrays)[name] = value
+    if name in header:
+        header[name] |= value
+    else:
+        arrays[name] = value
+    header["_online_state"]["state"]["bases"] = [8, 8] if name.endswith("bases") else None
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     np.savez(path, **arrays)
     with pytest.raises(FileFormatError, match=said):

@@ -192,7 +192,7 @@ def test_missing_places_are_named_with_what_there_is(adata):
 def test_results_of_another_object_are_refused(adata):
     model = NMF(K).fit(adata.X.toarray())
     W = model.transform(adata.X.toarray())
-    with pytest.raises(ShapeError, match="40 rows, but adata has 10"):
+    with pytest.raises(ShapeError, match="40 rows, but there are 10"):
         annotated.store(adata[:10].copy(), model, W)
     with pytest.raises(ShapeError, match="without names"):
         annotated.store(adata[:, :5].copy(), model, W)

@@ -29,13 +29,13 @@ from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.data import DataMatrix
 from nonneg.data.door import Request, check_entries
 from nonneg.estimators._base import COUNT, SHARED_VALUES, WeightedEstimator, input_data
-from nonneg.estimators.preparation import beta_loss_of
 from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.estimators.scaled_columns import SCALES, column_scale, scaled_columns
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.iteration import Progress
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
+from nonneg.solvers.registry import beta_of
 
 UNITS = ("z-score", "tpm")
 
@@ -217,7 +217,7 @@ class ConsensusNMF(WeightedEstimator):
     }
 
     def _fit(self, X: Any, sample_weight: Any = None) -> DataMatrix:
-        beta, name = beta_loss_of(self), type(self).__name__
+        beta, name = beta_of(self.beta_loss), type(self).__name__
         ranks = candidates_of(self.n_components, name)
         counts = self._counts(X, reset=True, sample_weight=sample_weight)
         kind = ("std" if beta == 2.0 else None) if self.scale == "auto" else self.scale
@@ -242,10 +242,11 @@ class ConsensusNMF(WeightedEstimator):
         return data
 
     def _counts(self, X: Any, *, reset: bool, sample_weight: Any = None) -> DataMatrix:
-        n_iter = likely_iterations(self.max_iter, self.n_init, beta_loss_of(self))
+        n_iter = likely_iterations(self.max_iter, self.n_init, beta_of(self.beta_loss))
         data = input_data(self, X, reset=reset, sample_weight=sample_weight, signed=True, n_iter=n_iter)
-        check_sign(data, type(self).__name__)
-        check_entries(data, Request(positive=beta_loss_of(self) <= 0, who=type(self).__name__, masks=False))
+        who, positive = type(self).__name__, beta_of(self.beta_loss) <= 0
+        check_sign(data, who)
+        check_entries(data, Request(positive=positive, who=who, masks=False))
         return data
 
     def _take(self, k: int) -> None:
@@ -292,7 +293,7 @@ class ConsensusNMF(WeightedEstimator):
     def _weights(self, data: DataMatrix) -> SampleArray:
         Ht = data.to_device(self._rank(self.n_components_).spectra.T)
         with device_work(data, self.n_components_):
-            W, _ = encode(data, Ht, beta=beta_loss_of(self), penalties=Penalties())
+            W, _ = encode(data, Ht, beta=beta_of(self.beta_loss), penalties=Penalties())
         return data.to_caller(W)
 
     def gene_spectra(self, counts: Any, W: Any, *, units: str = "z-score") -> Array:
@@ -318,5 +319,5 @@ class ConsensusNMF(WeightedEstimator):
             raise UnknownNameError.of("units", units, UNITS)
         with threads(self.n_jobs):
             if units == "tpm":
-                return tpm_spectra(counts, W, beta=beta_loss_of(self))
+                return tpm_spectra(counts, W, beta=beta_of(self.beta_loss))
             return score_spectra(counts, W)

@@ -19,12 +19,13 @@ from nonneg._typing import FloatArray
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.observed import ArrayObserved, Observed
 from nonneg.estimators._base import input_data
-from nonneg.estimators.preparation import beta_loss_of, penalties_of
+from nonneg.estimators.preparation import penalties_of
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
 from nonneg.kernels.hals import hals_passes
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.hals import hals
+from nonneg.solvers.registry import beta_of
 from nonneg.solvers.robust import checked_dense
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def estimate_errors(
         raise InvalidParameterError(f"level must be between 0 and 1, got {level!r}.")
     n_resamples = checked_count("n_resamples", n_resamples)
     other = model.robust is not None or model.scale is not None or model.signed_components
-    if beta_loss_of(model) != 2.0 or other:
+    if beta_of(model.beta_loss) != 2.0 or other:
         raise UnsupportedError(
             "estimate_errors is for the Frobenius loss without robust, scale and signed_components, whose "
             "noise it knows. Fit such a model first."

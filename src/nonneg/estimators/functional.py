@@ -12,9 +12,9 @@ from nonneg._random import Seed
 from nonneg._warnings import warn_user
 from nonneg.estimators.documentation import documented
 from nonneg.estimators.nmf import NMF
-from nonneg.estimators.preparation import beta_loss_of
 from nonneg.exceptions import DataTypeError
 from nonneg.initializers.custom import check_factor
+from nonneg.solvers.registry import beta_of
 
 
 @documented
@@ -88,7 +88,7 @@ def non_negative_factorization(
         shuffle=shuffle, device=device,
     )  # fmt: skip
     model._validate_params()
-    if sp.issparse(X) and not 1 <= beta_loss_of(model) <= 2:
+    if sp.issparse(X) and not 1 <= beta_of(model.beta_loss) <= 2:
         # scikit-learn writes W H out for these losses, and so do our solvers X.
         X = X.toarray()
     X = X if hasattr(X, "shape") else np.asarray(X)

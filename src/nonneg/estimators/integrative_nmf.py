@@ -62,12 +62,12 @@ def data_sets_of(
     sample_weight: Any = None,
 ) -> DataSets:  # fmt: skip
     """Validate several data sets; those after the first have its features."""
-    if batch_key is not None:
-        batch = _labels_of(X, batch, batch_key)
+    if batch is not None and batch_key is not None:
+        raise InvalidParameterError("batch and batch_key mean the same: pass only one of them.")
     if not (isinstance(X, list | tuple) and len(X) > 0 and all(_is_matrix(one) for one in X)):
-        data = input_data(estimator, X, reset=reset, sample_weight=sample_weight)
-        return _split(data, NEW if batch is None else batch)
-    if batch is not None:
+        labels = batch if batch_key is None else _column(X, batch_key)
+        return _split(input_data(estimator, X, reset=reset, sample_weight=sample_weight), labels)
+    if batch is not None or batch_key is not None:
         raise InvalidParameterError("batch is for one array; a list already separates the data sets.")
     names = [str(at) for at in range(len(X))] if reset else list(getattr(estimator, "batch_names_", ()))
     if len(names) != len(X):
@@ -77,14 +77,13 @@ def data_sets_of(
         )
     weights: list[Any] = [None] * len(X)
     if sample_weight is not None:
-        lengths = [one.shape[0] for one in X]
-        sample_weight = np.asarray(sample_weight)
-        if len(sample_weight) != sum(lengths):
+        ends = np.cumsum([one.shape[0] for one in X])
+        if len(sample_weight) != ends[-1]:
             raise ShapeError(
-                f"sample_weight.shape == {sample_weight.shape}, expected ({sum(lengths)},): one weight per "
-                "sample, data set after data set."
+                f"sample_weight has {len(sample_weight)} entries, expected {ends[-1]}: one per sample, "
+                "data set after data set."
             )
-        weights = np.split(sample_weight, np.cumsum(lengths)[:-1])
+        weights = np.split(np.asarray(sample_weight), ends[:-1])
     matrices = [
         input_data(estimator, one, reset=reset and at == 0, sample_weight=own)
         for at, (one, own) in enumerate(zip(X, weights, strict=True))
@@ -96,23 +95,18 @@ def _is_matrix(X: Any) -> bool:
     return is_anndata(X) or isinstance(X, AnnDataMatrix) or len(getattr(X, "shape", ())) == 2
 
 
-def _labels_of(X: Any, batch: Any, key: str) -> Any:
-    if batch is not None:
-        raise InvalidParameterError("batch and batch_key mean the same: pass only one of them.")
+def _column(X: Any, key: str) -> Any:
     adata = X.adata if isinstance(X, AnnDataMatrix) else X
     if not is_anndata(adata):
         raise InvalidParameterError("batch_key names a column of adata.obs, but X is not an AnnData object.")
     if key not in adata.obs:
-        columns = ", ".join(map(repr, map(str, adata.obs.columns)))
-        raise InvalidParameterError(
-            f"batch_key={key!r} is not a column of adata.obs. Columns: {columns or 'none'}."
-        )
+        raise UnknownNameError.of("batch_key", key, list(map(str, adata.obs.columns)))
     return np.asarray(adata.obs[key].astype(str))
 
 
 def _split(data: DataMatrix, batch: Any) -> DataSets:
     if np.ndim(batch) == 0:
-        return DataSets([str(batch)], [data], [slice(None)])
+        return DataSets([NEW if batch is None else str(batch)], [data], [slice(None)])
     labels = np.asarray([str(one) for one in np.asarray(batch).tolist()])
     if labels.shape != (data.shape[0],):
         raise ShapeError(f"batch has {labels.size} labels, but X has {data.shape[0]} samples.")
@@ -216,7 +210,6 @@ class IntegrativeNMF(FactorizingEstimator):
 
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
-        "n_batches_": int,
         "batch_names_": Names("n_batches_", container=list),
         "batch_scale_": StoredArray("n_batches_", "n_features_in_", nonnegative=True),
         "specific_components_": StoredArray(
@@ -259,27 +252,13 @@ class IntegrativeNMF(FactorizingEstimator):
         self._fit(X, batch, batch_key, sample_weight)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(
-        self, X: Any, y: Any = None, *, batch: Any = None, batch_key: str | None = None,
-        sample_weight: Any = None,
-    ) -> Any:  # fmt: skip
-        """Learn shared and specific components, and return the weights.
-
-        Parameters
-        ----------
-        X, y, batch, batch_key, sample_weight : Any
-            See `fit`.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components), or list of them
-            The weights, in the form of X.
-        """
-        sets, W = self._fit(X, batch, batch_key, sample_weight)
+    def _encoded(self, fitted: tuple[DataSets, Any]) -> Any:
+        sets, W = fitted
         return sets.joined(W)
 
-    def _fit(self, X: Any, batch: Any, batch_key: str | None, sample_weight: Any) -> tuple[DataSets, Any]:
+    def _fit(
+        self, X: Any, batch: Any = None, batch_key: str | None = None, sample_weight: Any = None
+    ) -> tuple[DataSets, Any]:
         sets = data_sets_of(self, X, batch, batch_key, reset=True, sample_weight=sample_weight)
         k = checked_rank(self.n_components, sets.shape, type(self).__name__)
         with threads(self.n_jobs):
@@ -387,13 +366,3 @@ class IntegrativeNMF(FactorizingEstimator):
                 squares += 2.0 * objective(Components(Ht, Vt[None, ...]), [sums], 0.0, data.squared_norm)
                 count += matrix.total_weight() * matrix.shape[1]
         return -squares / count
-
-    @property
-    def n_batches_(self) -> int:
-        """Number of data sets."""
-        return len(self.batch_names_)
-
-    @n_batches_.setter
-    def n_batches_(self, value: int) -> None:
-        # A saved model holds it as the length of an axis; the names say it again.
-        pass

@@ -19,15 +19,13 @@ from nonneg._devices import device_work, likely_iterations
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.certificates.svd_lower_bound import eckart_young_statement
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.estimators._base import COUNT, SHARED_VALUES, FactorizingEstimator, input_data
 from nonneg.estimators.preparation import (
-    beta_loss_of,
     given_factors,
-    lower_bound_statement,
     penalties_of,
     rank_of,
-    resolved_init,
     warn_unless_converged,
 )
 from nonneg.estimators.saving import Fields, StoredArray
@@ -49,6 +47,7 @@ from nonneg.solvers.factorize import (
     run_of,
 )
 from nonneg.solvers.online import OnlineState, decay_of, online_step
+from nonneg.solvers.registry import beta_of
 from nonneg.solvers.result import FactorizationResult, reconstruction_error, returned
 from nonneg.solvers.robust import Huber, checked_dense
 
@@ -76,11 +75,11 @@ class NMF(FactorizingEstimator):
         reason (scikit-learn takes the number of features, as None does here).
     init : str, optional
         Method used to initialize W and H: a name in `nonneg.initializers.INITS` ("random", "nndsvda", "cr1",
-        ...), "anchors" (samples found by successive projections), or "custom" for the `W` and `H`
-        passed to `fit`. None stands for "custom" if factors are given, for "nndsvd-scaled" if ``n_components
-        <= min(n_samples, n_features)`` and there are no restarts, and for "random" otherwise. "nndsvda" and
-        "nndsvdar" reproduce scikit-learn's to the last digit: they replace zeros by numbers in the units of
-        X, not of the factors, so the result depends on these units. No other result does.
+        ...), or "custom" for the `W` and `H` passed to `fit`. None stands for "custom" if factors are given,
+        for "nndsvd-scaled" if ``n_components <= min(n_samples, n_features)`` and there are no restarts, and
+        for "random" otherwise. "nndsvda" and "nndsvdar" reproduce scikit-learn's to the last digit: they
+        replace zeros by numbers in the units of X, not of the factors, so the result depends on these units.
+        No other result does.
     n_init : int, default 1
         Number of restarts with independent random initializations. The result with the lowest objective is
         kept.
@@ -140,7 +139,8 @@ class NMF(FactorizingEstimator):
     {n_components_, n_iter_}
     reconstruction_err_ : float
         Frobenius norm of X - W H, or the square root of twice the beta-divergence or robust loss, with the
-        weights of samples and entries.
+        weights of samples and entries; with `scale`, of the columns divided by `column_scale_`, not in the
+        units of X.
     {history_}
     certificate_ : Certificate
         What can be verified about the result; see `certify`.
@@ -296,44 +296,32 @@ class NMF(FactorizingEstimator):
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(
-        self,
-        X: Any,
-        y: Any = None,
-        W: Any = None,
-        H: Any = None,
-        *,
-        sample_weight: Any = None,
-        mask: Any = None,
-        entry_weight: Any = None,
-        uncertainty: Any = None,
-        frozen_components: Sequence[int] | None = None,
-    ) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None, **fit_params: Any) -> Any:
         """Learn an NMF model for the data X and return the transformed data.
 
         Parameters
         ----------
-        X, y, W, H, sample_weight, mask, entry_weight, uncertainty, frozen_components : Any
+        X, y, W, H : Any
             See `fit`.
+        **fit_params : Any
+            Further arguments of `fit`, such as `sample_weight`.
 
         Returns
         -------
         array of shape (n_samples, n_components)
             Transformed data W, of the same array type as X.
         """
-        return self._fit(
-            X, W, H, frozen_components, sample_weight=sample_weight, mask=mask, entry_weight=entry_weight,
-            uncertainty=uncertainty,
-        ).W  # fmt: skip
+        return self._fit(X, W, H, **fit_params).W
 
     def _fit(
-        self, X: Any, W: Any, H: Any, frozen: Sequence[int] | None = None, **weights: Any
+        self, X: Any, W: Any, H: Any, frozen_components: Sequence[int] | None = None, **weights: Any
     ) -> FactorizationResult:
-        beta = beta_loss_of(self)
+        beta = beta_of(self.beta_loss)
         check_numbers(self.max_iter, self.tol, self.alpha_W, self.alpha_H, self.l1_ratio)
         checked_negative(self.negative, beta, signed_components=self.signed_components)
         huber = Huber.of(self.robust, self.robust_threshold, beta)
-        W, H = given_factors(self, W, H, frozen=frozen is not None and np.size(frozen) > 0)
+        frozen = frozen_components is not None and np.size(frozen_components) > 0
+        W, H = given_factors(self, W, H, frozen=frozen)
         data = input_data(
             self, X, reset=True, **weights, positive=beta <= 0,
             n_iter=likely_iterations(self.max_iter, self.n_init, beta),
@@ -342,14 +330,13 @@ class NMF(FactorizingEstimator):
         data = self._scaled(data, reset=True)
         H = self._scaled_H(H, -1)
         k = rank_of(self, data, W, H)
-        init, W, H = resolved_init(self, data, k, W, H)
         penalties = penalties_of(self, data)
         result = run_of(huber)(
-            data, k, beta=beta, penalties=penalties, solver=self.solver, init=init, W=W, H=H,
+            data, k, beta=beta, penalties=penalties, solver=self.solver, init=self.init, W=W, H=H,
             n_init=self.n_init, max_iter=self.max_iter, tol=self.tol, rng=self.random_state,
-            frozen_components=frozen, shuffle=self.shuffle, accelerate=self.accelerate, n_jobs=self.n_jobs,
-            signed_components=self.signed_components,
-            verbose=self.verbose, callback=self.callback,
+            frozen_components=frozen_components, shuffle=self.shuffle, accelerate=self.accelerate,
+            n_jobs=self.n_jobs, signed_components=self.signed_components, verbose=self.verbose,
+            callback=self.callback,
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
             final_encoding=True, encoding_max_iter=self.transform_max_iter, caller=type(self).__name__,
         )  # fmt: skip
@@ -400,7 +387,7 @@ class NMF(FactorizingEstimator):
         listed = ", ".join(str(at if names is None else names[at]) for at in columns)
         sentence = (
             f"{100 * share:.1f}% of what the loss measures is in {len(columns)} of {data.shape[1]} columns "
-            f"({listed}), so the others hardly count. scale='max' balances them."
+            f"({listed}), so the others hardly count."
         )
         quantities = {"columns": listed, "n_columns": data.shape[1]}
         return [Statement("column-balance", sentence, share, NEARLY_ALL, Verdict.FAILS, quantities)]
@@ -424,7 +411,7 @@ class NMF(FactorizingEstimator):
             Transformed data W, of the same array type as X.
         """
         check_is_fitted(self)
-        beta = beta_loss_of(self)
+        beta = beta_of(self.beta_loss)
         weights = {"mask": mask, "entry_weight": entry_weight, "uncertainty": uncertainty}
         data = self._scaled(input_data(self, X, reset=False, **weights, positive=beta <= 0))
         Ht, penalties = data.to_device(self._scaled_H(self.components_, -1).T), penalties_of(self, data)
@@ -462,8 +449,16 @@ class NMF(FactorizingEstimator):
         check_is_fitted(self)
         weights = {"mask": mask, "entry_weight": entry_weight, "uncertainty": uncertainty}
         data = self._scaled(input_data(self, X, reset=False, sample_weight=sample_weight, **weights))
-        with threads(self.n_jobs):
-            statement = lower_bound_statement(self, data, self._scaled_H(self.components_, -1))
+        if beta_of(self.beta_loss) != 2.0 or self.robust is not None:
+            sentence = (
+                "The Eckart-Young lower bound applies to the Frobenius error, but another loss was minimized."
+            )
+            statement = Statement("eckart-young-bound", sentence, None, None, Verdict.NOT_VERIFIABLE)
+        else:
+            Ht = data.to_device(self._scaled_H(self.components_, -1).T)
+            with threads(self.n_jobs):
+                W, _ = encode(data, Ht, beta=2.0, penalties=penalties_of(self, data))
+                statement = eckart_young_statement(data, W, Ht)
         self.certificate_ = getattr(self, "certificate_", Certificate()).with_statements([statement])
         return self.certificate_
 
@@ -501,21 +496,13 @@ class NMF(FactorizingEstimator):
         -----
         After `fit`, training continues from the fitted components.
         """
-        beta = beta_loss_of(self)
-        if self.robust is not None:
-            raise InvalidParameterError(
-                "partial_fit does not accept robust: the sums that it keeps are those of squares. "
-                "Use fit, or leave robust out."
-            )
-        if self.signed_components:
-            raise InvalidParameterError(
-                "partial_fit does not accept signed_components=True. Use fit, or leave it out."
-            )
-        if getattr(self, "scale", None) is not None:
-            raise InvalidParameterError(
-                f"partial_fit does not accept scale={self.scale!r}, because the next batch may have a "
-                f"different one. Divide the columns of all batches by the same numbers, and leave scale out."
-            )
+        beta = beta_of(self.beta_loss)
+        for name in ("robust", "signed_components", "scale"):
+            # Sums of past batches are those of squares of nonnegative factors, in the units of all batches.
+            if getattr(self, name) not in (None, False):
+                raise InvalidParameterError(
+                    f"partial_fit does not accept {name}={getattr(self, name)!r}. Use fit, or leave it out."
+                )
         first = not hasattr(self, "components_")
         weights = {"entry_weight": entry_weight, "uncertainty": uncertainty}
         data = input_data(self, X, reset=first, **weights, positive=beta <= 0)

@@ -24,7 +24,7 @@ from nonneg.estimators._base import (
     WeightedEstimator,
     input_data,
 )
-from nonneg.estimators.preparation import estimated_rank
+from nonneg.estimators.preparation import rank_of
 from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.exceptions import FileFormatError, UnknownNameError
 from nonneg.iteration import Progress
@@ -86,9 +86,9 @@ class PurificationNMF(WeightedEstimator):
         The number of features. "auto" is the number of features in `init` if that is an array, otherwise an
         estimate by `nonneg.compare_ranks`.
     init : {"auto", "anchors", "cone", "nmf"} or array of shape (n_components, n_features), default "auto"
-        The warm start: samples that show one feature alone (successive projections), the directions of cones
-        (also named "cr1"), fifty iterations of NMF, or given features. For cones and NMF, negative entries
-        count as zeros. "auto" takes anchors or NMF, whichever the samples show to be mixed less.
+        The warm start: samples that show one feature alone (successive projections), the directions of cones,
+        fifty iterations of NMF, or given features. For cones and NMF, negative entries count as zeros. "auto"
+        takes anchors or NMF, whichever the samples show to be mixed less.
     update : {"regression", "covariance", "published"}, default "regression"
         The regression on decoded weights, the update of the paper, or its algorithm as a whole; see
         `nonneg.purify`.
@@ -266,10 +266,6 @@ class PurificationNMF(WeightedEstimator):
 
     def _init(self, data: DataMatrix) -> FloatArray:
         """Return as many initial features as asked for; "auto" takes those given, or the estimated rank."""
-        self.__dict__.pop("rank_estimate_", None)
-        if self.n_components != "auto":
-            n = int(self.n_components)
-        else:
-            n = estimated_rank(self, data) if isinstance(self.init, str) else len(self.init)
+        n = rank_of(self, data, H=None if isinstance(self.init, str) else self.init)
         anchors = lambda points, k: select_anchors(points, k, method="spa").anchors  # noqa: E731
         return initial_features(data, n, self.init, self.random_state, anchors)

@@ -9,7 +9,7 @@ from array_api_compat import is_array_api_obj
 
 from nonneg._arrays import to_float64
 from nonneg._random import Seed
-from nonneg._typing import Array, IntArray, Namespace, SampleArray
+from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix, rows_only
 from nonneg.exceptions import (
     DataTypeError,
@@ -19,8 +19,6 @@ from nonneg.exceptions import (
     NonFiniteDataError,
     ShapeError,
 )
-from nonneg.kernels.grams import SharedGram
-from nonneg.leastsquares import nonnegative_least_squares
 
 # Multiplicative updates of a factor that is not given, and its lowest entry relative to the mean of its row:
 # such updates cannot leave zero.
@@ -45,13 +43,6 @@ def custom_init(
     if initial_W is None:
         (initial_W,), _ = data.map_reduce_rows(_fitted_rows, Ht=Ht, gram=Ht.T @ Ht)
     return initial_W, Ht
-
-
-def init_from_anchors(data: DataMatrix, anchors: IntArray) -> tuple[SampleArray, Array]:
-    """Return the factors of which the components are samples."""
-    Ht = data.to_device(to_float64(data.take_rows(anchors)).T)
-    (W,), _ = data.map_reduce_rows(_weights, Ht=Ht)
-    return W, Ht
 
 
 def check_factor(array: Any, shape: tuple[int, int], name: str, *, zeros: bool = False) -> Any:
@@ -149,7 +140,3 @@ def _fitted(xp: Namespace, gram: Array, cross: Array) -> Array:
 def _ratio(xp: Namespace, numerator: Array, denominator: Array) -> Array:
     # Where the denominator is zero, so is the entry that the ratio multiplies.
     return numerator / xp.where(denominator > 0, denominator, xp.ones_like(denominator))
-
-
-def _weights(block: LocalMatrix, *, Ht: Array) -> tuple[tuple[Array], tuple[()]]:
-    return (nonnegative_least_squares(SharedGram(Ht.T @ Ht), block.times(Ht)),), ()

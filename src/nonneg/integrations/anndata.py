@@ -7,7 +7,6 @@ one row per variable (zeros for those left out), ``uns["nmf"]`` parameters, cert
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ from nonneg.data.annotated import AnnDataMatrix, is_anndata
 from nonneg.estimators.documentation import documented
 from nonneg.exceptions import DataTypeError, InvalidParameterError, OutputError, ShapeError
 
-__all__ = ["fit", "matrix", "store", "transform", "weights", "write_h5ad"]
+__all__ = ["fit", "matrix", "store", "transform", "weights"]
 
 # What is known of a fit in one number; it is stored where the estimator has it.
 _NUMBERS = ("reconstruction_err_", "n_iter_")
@@ -136,10 +135,8 @@ def store(
     params : mapping, optional
         What else to remember besides the parameters of the estimator.
     """
-    found = _result(model, W, adata.var_names, key_added, params)
-    if found["obsm"][1].shape[0] != adata.n_obs:
-        raise ShapeError(f"W has {found['obsm'][1].shape[0]} rows, but adata has {adata.n_obs} observations.")
-    for slot, (key, value) in found.items():
+    stored = _result(model, W, adata.n_obs, adata.var_names, key_added, params)
+    for slot, (key, value) in stored.items():
         getattr(adata, slot)[key] = value
 
 
@@ -166,36 +163,16 @@ def weights(adata: Any, *, key_added: str | None = None) -> Any:
     return pandas.DataFrame(W, adata.obs_names, [f"{key_added or 'nmf'}{at}" for at in range(W.shape[1])])
 
 
-@documented
 def write_h5ad(
-    source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
+    source: Path,
+    target: Path,
     model: Any,
     W: Any,
     *,
     feature_names: Sequence[str] | None = None,
-    key_added: str | None = None,
     params: Mapping[str, Any] | None = None,
 ) -> None:
-    """Copy an .h5ad file and store weights, components and certificate in the copy.
-
-    Parameters
-    ----------
-    source : str or path
-        The file. It is not modified, and its matrices are not read.
-    target : str or path
-        The copy, another file. An existing one is replaced once the new one is complete.
-    model : estimator
-        Fitted.
-    W : array of shape (n_obs, n_components)
-        What `transform` or `fit_transform` returned.
-    feature_names : sequence of str, optional
-        The variables of the fit; by default what the estimator knows about them.
-    {key_added}
-    params : mapping, optional
-        What else to remember besides the parameters of the estimator.
-    """
-    source, target = Path(source), Path(target)
+    """Copy an .h5ad file, whose matrices are not read, and store the result in the copy."""
     check_target(source, target)
     anndata = import_optional("anndata", extra="singlecell", purpose="Writing a .h5ad file")
     h5py = import_optional("h5py", extra="singlecell", purpose="Writing a .h5ad file")
@@ -203,14 +180,8 @@ def write_h5ad(
     try:
         shutil.copyfile(source, partial)
         with h5py.File(partial, "r+") as file:
-            var_names = anndata.io.read_elem(file["var"]).index
-            n_obs = len(anndata.io.read_elem(file["obs"]).index)
-            found = _result(model, W, var_names, key_added, params, feature_names)
-            if len(found["obsm"][1]) != n_obs:
-                raise ShapeError(
-                    f"W has {len(found['obsm'][1])} rows, but {source} has {n_obs} observations."
-                )
-            for slot, (key, value) in found.items():
+            obs, var = (anndata.io.read_elem(file[side]).index for side in ("obs", "var"))
+            for slot, (key, value) in _result(model, W, len(obs), var, None, params, feature_names).items():
                 if slot not in file:
                     anndata.io.write_elem(file, slot, {})
                 anndata.io.write_elem(file[slot], key, value)
@@ -237,12 +208,16 @@ def check_target(source: Path, target: Path) -> None:
 def _result(
     model: Any,
     W: Any,
+    n_obs: int,
     var_names: Any,
     key_added: str | None,
     params: Mapping[str, Any] | None,
     feature_names: Sequence[str] | None = None,
 ) -> dict[str, tuple[str, Any]]:
     """Return what is stored: key and value by the slot of AnnData."""
+    W = np.asarray(to_numpy(W))
+    if len(W) != n_obs:
+        raise ShapeError(f"W has {len(W)} rows, but there are {n_obs} observations.")
     obsm, varm, uns = ("X_nmf", "NMF", "nmf") if key_added is None else (key_added,) * 3
     if "/" in uns:
         raise InvalidParameterError(f"key_added={key_added!r} is not allowed: .h5ad files use / for folders.")
@@ -260,44 +235,28 @@ def _result(
         )
     loadings = np.zeros((len(var_names), components.shape[0]), dtype=components.dtype)
     loadings[places] = components.T
-    return {
-        "obsm": (obsm, np.asarray(to_numpy(W))),
-        "varm": (varm, loadings),
-        "uns": (uns, _record(model, params)),
-    }
-
-
-def _record(model: Any, params: Mapping[str, Any] | None) -> dict[str, Any]:
-    found = {
+    record = {
         "params": _writable({**model.get_params(deep=False), **(params or {})}),
         "estimator": type(model).__name__,
         "version": __version__,
-        "certificate": _statements(model),
+        "certificate": {one.name: _writable(one.as_dict()) for one in getattr(model, "certificate_", ())},
+        **{name.rstrip("_"): getattr(model, name) for name in _NUMBERS if hasattr(model, name)},
     }
-    return found | {name.rstrip("_"): getattr(model, name) for name in _NUMBERS if hasattr(model, name)}
-
-
-def _statements(model: Any) -> dict[str, dict[str, Any]]:
-    found = {}
-    for statement in getattr(model, "certificate_", ()):
-        plain = {"sentence": statement.sentence, "verdict": str(statement.verdict)}
-        numbers = {"number": statement.number, "threshold": statement.threshold}
-        found[statement.name] = plain | {name: one for name, one in numbers.items() if one is not None}
-    return found
+    return {"obsm": (obsm, W), "varm": (varm, loadings), "uns": (uns, record)}
 
 
 def _writable(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep what .h5ad files hold: numbers, words and lists of them; the rest as Python would print it."""
-    kept: dict[str, Any] = {}
+    """Return what .h5ad files hold: numbers, words and lists of them; the rest as Python would print it."""
+    plain: dict[str, Any] = {}
     for name, value in params.items():
         if value is None:
             continue  # the default, which older readers of .h5ad do not know how to read
         if isinstance(value, list | tuple | range) and all(isinstance(one, int | float) for one in value):
-            kept[name] = np.asarray(value)
+            plain[name] = np.asarray(value)
         elif isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-            kept[name] = value
+            plain[name] = value
         elif isinstance(value, Mapping):
-            kept[name] = _writable({str(key): one for key, one in value.items()})
+            plain[name] = _writable({str(key): one for key, one in value.items()})
         else:
-            kept[name] = value if isinstance(value, bool | int | float | str) else str(value)
-    return kept
+            plain[name] = value if isinstance(value, bool | int | float | str) else str(value)
+    return plain
