@@ -444,6 +444,19 @@ void l1_rows_(Matrix<const double> A, Matrix<const double> targets, Matrix<int64
                  n_threads);
 }
 
+void lowest_scores_(Matrix<const float> points, Matrix<const float> residuals, Vector<const int64_t> starts,
+                    Vector<const int64_t> listed, Vector<const float> extra, Vector<int64_t> index, Vector<float> lowest,
+                    Vector<float> next, int n_threads) {
+  const int64_t n = rows(residuals), *start = starts.data();
+  expect(columns(points) == columns(residuals) && columns(points) > 0, "points and residuals have different features");
+  expect(rows(starts) == n + 1 && rows(index) == n && rows(lowest) == n && rows(next) == n, "there must be one per residual");
+  expect(start[0] == 0 && start[n] == rows(listed) && rows(listed) == rows(extra), "the listed entries do not fit");
+  for (int64_t j = 0; j < n; ++j) expect(start[j] <= start[j + 1], "starts must not decrease");
+  nb::gil_scoped_release release;
+  table->lowest_scores(points.data(), rows(points), residuals.data(), n, columns(points), start, listed.data(), extra.data(),
+                       index.data(), lowest.data(), next.data(), n_threads);
+}
+
 template <class T>
 void simplex_pivoting_(Matrix<T> factor, Matrix<const double> gram, Matrix<const double> projector,
                        Matrix<const double> full, Matrix<const T> cross, Vector<bool> unsolved, int64_t max_pivots,
@@ -699,6 +712,7 @@ void bind(nb::module_& m) {
 NB_MODULE(_core, m) {
   m.def("use", &use);
   m.def("l1_rows", &l1_rows_);
+  m.def("lowest_scores", &lowest_scores_);
   m.def("instruction_sets", [] {
     nb::list found;
 #if defined(__x86_64__) && defined(__GNUC__)

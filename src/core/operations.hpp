@@ -26,6 +26,7 @@
 #include "products.hpp"
 #include "row_caps.hpp"
 #include "row_grams.hpp"
+#include "self_dictionary.hpp"
 #include "simplex.hpp"
 #include "threshold_decode.hpp"
 #include "transforms.hpp"
@@ -84,6 +85,7 @@ struct Table {
   Operations<double> float64;
   Operations<float> float32;
   decltype(&nonneg::l1_rows) l1_rows;
+  decltype(&nonneg::lowest_scores) lowest_scores;
   TransformOperations transforms;
 };
 

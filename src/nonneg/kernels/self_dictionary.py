@@ -19,7 +19,8 @@ from array_api_compat import numpy as array_api_numpy
 
 from nonneg._arrays import clipped, numpy_view, to_device, to_numpy
 from nonneg._blas import single_threaded_blas
-from nonneg._threads import parallel_for
+from nonneg._compiled import core
+from nonneg._threads import parallel_for, team_size
 from nonneg._typing import Array, FloatArray, IntArray
 
 # Scores that exist at a time: 1 MB per thread stays in a core's cache, 256 MB on another device.
@@ -111,6 +112,14 @@ class Dictionary:
         part = self.xp.take(self.points, to_device(np.asarray(index, dtype=np.int64), self.points), axis=0)
         return self.xp.astype(part, self.xp.float64) - self.center
 
+    def steps(self, some: slice, vertices: IntArray) -> Array:
+        """Return the way from a range of points to their vertices, dense in float64; the center drops out."""
+        if self.sparse:
+            return self.rows(vertices) - self.tile(some.start, some.stop)
+        ends = self.xp.take(self.points, to_device(vertices, self.points), axis=0)
+        wide, starts = self.xp.float64, self.points[some, ...]
+        return self.xp.astype(ends, wide, copy=False) - self.xp.astype(starts, wide, copy=False)
+
     def blocks(self, width: int) -> list[slice]:
         """Return ranges of the points, given how many numbers each of them needs at a time."""
         step = max(1, ENTRIES // max(1, width))
@@ -176,15 +185,17 @@ def minimizing_vertices(dictionary: Dictionary, residual: Array, gradient: Penal
     """
     scan = _Scan(dictionary, residual, gradient)
     n = residual.shape[0]
-    found, close = np.empty(n, dtype=np.int64), np.empty(n, dtype=bool)
+    found, close = np.zeros(n, dtype=np.int64), np.empty(n, dtype=bool)
 
     def work(start: int, stop: int) -> None:
         for first in range(start, stop, scan.n_columns):
             part = slice(first, min(first + scan.n_columns, stop))
             found[part], close[part] = scan.lowest(part)
 
-    if scan.on_host:
-        operations = 2.0 * n * dictionary.shape[0] * dictionary.shape[1]
+    operations = 2.0 * n * dictionary.shape[0] * dictionary.shape[1]
+    if scan.on_host and scan.points is not None and core() is not None:
+        close = scan.compiled(found, team_size(operations))
+    elif scan.on_host:
         with single_threaded_blas():
             parallel_for(work, n, chunk_size=scan.n_columns, operations=operations)
     else:
@@ -228,20 +239,41 @@ class _Scan:
                 return self.xp.float64, 2.0**-53
         return self.xp.float32, 2.0**-24
 
-    def lowest(self, part: slice) -> tuple[IntArray, Any]:
-        """Return the vertices of a range of columns, and which of them are too close to others to call."""
+    def prepared(self, part: slice) -> tuple[Array, IntArray, IntArray, FloatArray]:
+        """Return the residuals of a range of columns and the listed entries, so that no score exceeds 1."""
         xp = self.xp
         rows = self.residual[part, ...]
-        # Residuals are scaled so that no score exceeds 1.
         sizes = self.dictionary.radius * xp.sqrt(xp.sum(rows * rows, axis=1)) + self.base_scale
         sizes = xp.where(sizes > 0, sizes, xp.ones_like(sizes))
         scaled = xp.concat(
             [rows * self.dictionary.radius, xp.full_like(rows[:, :1], self.base_scale)], axis=1
         )
-        right = xp.astype(scaled / sizes[:, None], self.dtype)
         listed, columns, extra = self.gradient.between(part.start, part.stop)
-        extra = extra / to_numpy(sizes)[columns]
-        every = xp.arange(rows.shape[0], device=device_of(rows))
+        return (
+            xp.astype(scaled / sizes[:, None], self.dtype),
+            listed,
+            columns,
+            extra / to_numpy(sizes)[columns],
+        )
+
+    def compiled(self, found: IntArray, n_threads: int) -> Any:
+        """Write the vertices of all columns, and return which are too close to others to call."""
+        n = len(found)
+        right, listed, columns, extra = self.prepared(slice(0, n))
+        starts = np.zeros(n + 1, dtype=np.int64)
+        np.cumsum(np.bincount(columns, minlength=n), out=starts[1:])
+        lowest, second = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
+        with single_threaded_blas():
+            core().lowest_scores(
+                self.points, right, starts, listed, extra.astype(np.float32), found, lowest, second, n_threads
+            )
+        return ~(second - lowest > self.tol)
+
+    def lowest(self, part: slice) -> tuple[IntArray, Any]:
+        """Return the vertices of a range of columns, and which of them are too close to others to call."""
+        xp = self.xp
+        right, listed, columns, extra = self.prepared(part)
+        every = xp.arange(right.shape[0], device=device_of(right))
         best: Any = None
         second: Any = None
         index: Any = None

@@ -362,8 +362,8 @@ class Problem:
         xp = points.xp
         for some in points.blocks(3 * points.shape[1]):
             r = numpy_view(residual)[some, ...]
-            toward = r + points.tile(some.start, some.stop) - points.rows(vertices[some])
-            parts.append([to_numpy(xp.sum(r * toward, axis=1)), to_numpy(xp.sum(r * r, axis=1))])
+            squares, along = xp.vecdot(r, r), xp.vecdot(r, points.steps(some, vertices[some]))
+            parts.append([to_numpy(squares - along), to_numpy(squares)])
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
     def advance(self, state: Iterate) -> Iterate:
@@ -387,8 +387,8 @@ class Problem:
         points = self.dictionary
         residual = points.xp.empty_like(state.residual)
         for some in points.blocks(3 * points.shape[1]):
-            toward = points.rows(vertices[some]) - points.tile(some.start, some.stop)
-            residual[some, ...] = (1.0 - size) * state.residual[some, ...] + size * toward
+            toward = size * points.steps(some, vertices[some])
+            residual[some, ...] = (1.0 - size) * state.residual[some, ...] + toward
         return replace(
             state,
             rows=rows,
