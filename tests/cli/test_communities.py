@@ -122,7 +122,7 @@ def test_the_number_is_found_and_labels_are_compared(tmp_path, capsys):
     assert record["modularity"] > 0.4
     assert set(record["scores"]) == {"symnmf", "regularized-spa"}
     page = (out / "report.html").read_text(encoding="utf-8")
-    for text in ("How many communities", "Communities and party", "eigengap", "adjusted Rand index"):
+    for text in ("How many communities", "Communities and party", "adjusted Rand index"):
         assert text in page
     for graph in (networkx.read_gexf(out / "graph.gexf"), networkx.read_graphml(out / "graph.graphml")):
         first = dict(graph.nodes(data=True))["1"]

@@ -42,11 +42,10 @@ def run(options: argparse.Namespace) -> None:
     model = SeparableNMF(None if options.anchors == "auto" else options.anchors, **said)
     W, seconds = terminal.timed(model.fit_transform, table.X)
     record = describe_anchors(model, table, seconds, W=W)
-    entries = record.details["anchors"]
     record.files = {
         "W.npy": files.array_file(W),
         "H.npy": files.array_file(model.components_),
-        "anchors.csv": files.table_file(entries[0], [entry.values() for entry in entries]),
+        "anchors.csv": files.entries_file(record.details["anchors"]),
     }
     tables.name_features(model, table.column_names)
     terminal.finish(folder, record)

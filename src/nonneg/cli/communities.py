@@ -73,8 +73,7 @@ def run(options: argparse.Namespace) -> None:
     _, seconds = terminal.timed(model.fit, read.graph, names=read.names)
     record = communities.describe(model, read.source, seconds, attribute=options.labels, labels=labels)
     columns = model.node_table()
-    cells = list(zip(*map(_cells, columns.values()), strict=True))
-    record.files = {"memberships.csv": files.table_file(columns, cells)}
+    record.files = {"memberships.csv": files.table_file(columns, list(zip(*columns.values(), strict=True)))}
     if drawn := record.sections[-1][1]:
         record.files["graph.svg"] = files.text_file(graph(drawn["nodes"], drawn["edges"]))
     record.files |= {f"graph.{ending}": partial(_write_graph, model) for ending in options.export}
@@ -114,18 +113,6 @@ def _labels(options: argparse.Namespace, graph: Any) -> Any:
         f"{graph.source} has no node attributes. Pass a table of nodes with a column {options.labels!r} "
         "by --nodes."
     )
-
-
-def _cells(column: Any) -> list[Any]:
-    import numpy as np
-
-    values = np.asarray(column)
-    if values.dtype.kind == "b":
-        return values.astype(int).tolist()
-    if values.dtype.kind == "f":
-        # An empty cell where there is no membership.
-        return ["" if np.isnan(value) else repr(value) for value in values.tolist()]
-    return values.tolist()
 
 
 def _write_graph(model: Any, path: Path) -> None:

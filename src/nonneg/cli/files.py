@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,8 +47,17 @@ def table_file(heading: Iterable[Any], rows: Iterable[Iterable[Any]], delimiter:
     return write
 
 
+def entries_file(entries: Sequence[Mapping[str, Any]], delimiter: str = ",") -> Writer:
+    """Return a writer of entries with the same keys, a row for each."""
+    return table_file(entries[0] if entries else (), [entry.values() for entry in entries], delimiter)
+
+
 def _cell(value: Any) -> Any:
     """Keep spreadsheets from running a name as a formula: an apostrophe goes before =, +, -, @."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float | bool):
+        # Nothing where there is no number.
+        return "" if np.isnan(value) else int(value) if isinstance(value, bool) else value
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
         try:
             float(value)
@@ -78,8 +87,11 @@ def named_rows(names: Sequence[Any], values: Any) -> list[list[Any]]:
 
 def tsv(heading: Iterable[Any], rows: Iterable[Iterable[Any]]) -> Writer:
     """Return a writer of tab-separated values; numbers with six digits."""
-    cells = ([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in rows)
-    return table_file(heading, cells, "\t")
+    return table_file(heading, ([_digits(cell) for cell in row] for row in rows), "\t")
+
+
+def _digits(value: Any) -> Any:
+    return f"{value:.6g}" if isinstance(value, float) and not np.isnan(value) else value
 
 
 def add_factors(record: Record, table: Table, W: FloatArray) -> None:
@@ -98,14 +110,8 @@ def proportions_file(
 ) -> Writer:
     """Return a writer of the topic proportions of documents, after the topic with the largest one."""
     best = np.where(proportions.sum(axis=1) > 0, proportions.argmax(axis=1), -1).tolist()
-    # Names of topics have a column where there are any.
-    called = (
-        [[topic_names[at] or ""] if at >= 0 else [""] for at in best]
-        if any(topic_names)
-        else [[]] * len(best)
-    )
-    heading = ["document", "topic", *(["name"] if any(topic_names) else [])]
-    heading += [f"topic_{at}" for at in range(proportions.shape[1])]
-    rows = zip(names, best, called, proportions, strict=True)
-    cells = [[name, topic, *own, *(f"{one:.6g}" for one in row)] for name, topic, own, row in rows]
-    return table_file(heading, cells)
+    columns: dict[str, Any] = {"document": names, "topic": best}
+    if any(topic_names):
+        columns["name"] = [(topic_names[at] or "") if at >= 0 else "" for at in best]
+    columns |= {f"topic_{at}": map(_digits, column) for at, column in enumerate(proportions.T.tolist())}
+    return table_file(columns, list(zip(*columns.values(), strict=True)))

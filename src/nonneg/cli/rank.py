@@ -41,17 +41,8 @@ def run(options: argparse.Namespace) -> None:
     table = tables.read_input(options)
     if options.scale is not None:
         table = replace(table, X=scaled(table.X, options.scale))
-    shown = arguments.chosen(
-        options,
-        "k_min",
-        "k_max",
-        "candidates",
-        "normalize",
-        "missing",
-        "n_jobs",
-        methods="method",
-        rng="seed",
-    )
+    names = ("k_min", "k_max", "candidates", "normalize", "missing", "n_jobs")
+    shown = arguments.chosen(options, *names, methods="method", rng="seed")
     inner = arguments.chosen(options, "n_folds")
     comparison, seconds = terminal.timed(
         compare_ranks,
@@ -65,7 +56,5 @@ def run(options: argparse.Namespace) -> None:
     record = describe_ranks(comparison, table, seconds, shown)
     for name, why in comparison.left_out.items():
         terminal.note(f"note: {name} was left out. {why}")
-    candidates = record.result["table"]
-    heading = candidates[0] if candidates else ["k"]
-    record.files["rank.csv"] = files.table_file(heading, [row.values() for row in candidates])
+    record.files["rank.csv"] = files.entries_file(record.result["table"])
     terminal.finish(folder, record)

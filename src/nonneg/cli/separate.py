@@ -56,6 +56,8 @@ KINDS: dict[str, Any] = {"group": {"type": arguments.named_counts}, "train": {"t
 
 def run(options: argparse.Namespace) -> None:
     """Read, separate, write."""
+    import numpy as np
+
     from nonneg.applications import SourceSeparation
     from nonneg.report import sounds
 
@@ -67,14 +69,21 @@ def run(options: argparse.Namespace) -> None:
     recordings += [read_at(path, recordings[0].rate, **reading) for path in others]
     training, trained_on = _read_training(options, recordings[0].rate)
     model = SourceSeparation(options.sources, **_parameters(options))
-    channels = [row for sound in recordings for row in _channels(sound.samples)]
+    signals = [np.atleast_2d(sound.samples) for sound in recordings]
     sources, seconds = terminal.timed(
         model.fit_separate,
-        recordings[0].samples if len(recordings) == 1 else channels,
+        [channel for signal in signals for channel in signal] if others else recordings[0].samples,
         recordings[0].rate,
         training=training or None,
     )
-    parts = [sources] if len(recordings) == 1 else _by_recording(sources, recordings)
+    parts = [sources]
+    if others:
+        # As many channels for every recording as it has.
+        ends = np.cumsum([len(signal) for signal in signals])[:-1]
+        parts = [
+            part if sound.samples.ndim > 1 else part[:, 0]
+            for part, sound in zip(np.split(np.asarray(sources), ends, axis=1), recordings, strict=True)
+        ]
     separated = sounds.Separated(model, recordings, parts, seconds, trained_on)
     record = sounds.describe(separated)
     add_sounds(record, separated)
@@ -139,20 +148,6 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
             )
         said["grouping"] = grouping_by_hand(options.group)
     return said
-
-
-def _channels(samples: FloatArray) -> Any:
-    return samples if samples.ndim > 1 else samples[None]
-
-
-def _by_recording(sources: Any, sounds: Sequence[Sound]) -> list[FloatArray]:
-    """Return the sources of every recording: one array each, with channels where the file has several."""
-    parts, first = [], 0
-    for sound in sounds:
-        last = first + len(_channels(sound.samples))
-        parts.append(sources[:, first] if sound.samples.ndim == 1 else sources[:, first:last])
-        first = last
-    return parts
 
 
 def check_sound_folder(folder: Path) -> None:

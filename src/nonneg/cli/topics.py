@@ -143,27 +143,21 @@ def _stop_words(name: str) -> Any:
 
 
 def _files(model: Any, proportions: Any, names: Sequence[str], record: Any) -> dict[str, Any]:
-    import numpy as np
-
     from nonneg.cli import files
 
-    topics, over_time = record.details["topics"], record.details["over_time"]
     columns = ("topic", "name", "proportion", "n_documents", "npmi", "coherence", "anchor")
-    rows = [
-        [*(entry[name] for name in columns), " ".join(str(word) for word, _ in entry["words"])]
-        for entry in topics
+    topics = [
+        {name: entry[name] for name in columns} | {"words": " ".join(str(word) for word, _ in entry["words"])}
+        for entry in record.details["topics"]
     ]
     written = {
-        "topics.csv": files.table_file([*columns, "words"], rows),
+        "topics.csv": files.entries_file(topics),
         "documents.csv": files.proportions_file(proportions, names, model.topic_names_),
         "topics.npy": files.array_file(model.topics_),
     }
-    if over_time is not None:
-        kinds = [f"topic_{at}" for at in range(len(topics))]
+    if over_time := record.details["over_time"]:
+        heading = ["period", "documents", *(f"topic_{at}" for at in range(len(topics)))]
         lines = zip(*(over_time[name] for name in ("periods", "counts", "proportions")), strict=True)
-        cells = [
-            [period, count, *("" if np.isnan(one) else f"{one:.6g}" for one in shares)]
-            for period, count, shares in lines
-        ]
-        written["over_time.csv"] = files.table_file(["period", "documents", *kinds], cells)
+        cells = [[period, count, *shares] for period, count, shares in lines]
+        written["over_time.csv"] = files.table_file(heading, cells)
     return written

@@ -177,10 +177,8 @@ def _pair(name: str, value: str) -> list[Raw]:
     return [element("dt", name), element("dd", value)]
 
 
-def _facts(facts: Iterable[tuple[str, str]], summary: str = "") -> Raw:
-    """Return names and values, which open by a click where they have a summary."""
-    whole = element("dl", [_pair(name, value) for name, value in facts], class_="facts")
-    return element("details", element("summary", summary), whole) if summary else whole
+def _facts(facts: Iterable[tuple[str, str]]) -> Raw:
+    return element("dl", [_pair(name, value) for name, value in facts], class_="facts")
 
 
 def _card(title: str, badges: Iterable[Any], blocks: Iterable[Any], content: Mapping[str, Any]) -> Raw:
@@ -199,9 +197,6 @@ def _statement(statement: Statement) -> dict[str, Any]:
         threshold = statement.threshold
         limit = "" if threshold is None else f", threshold {number(threshold)}"
         blocks.append(block("note", text=f"Value {number(statement.number)}{limit}."))
-    if statement.quantities:
-        shown = [(key.replace("_", " "), number(one)) for key, one in statement.quantities.items()]
-        blocks.append(block("facts", facts=shown, summary="Quantities"))
     return _card_of(_title(statement.name), *blocks, badges=[(statement.badge, statement.grade)])
 
 
@@ -229,37 +224,23 @@ def _photo(image: Any, marks: Iterable[Sequence[Any]], caption: str) -> Raw:
 def _strips(cells: Any, lines: Sequence[str], ends: Sequence[str], caption: str) -> Raw:
     """Return a heat map: a strip for each line, so that its name stands beside it at every width."""
     height = min(18, max(6, 720 // len(lines)))
-    strips = [
-        element(
-            "tr",
-            element("th", name if height > 12 else "", scope="row"),
-            element(
-                "td",
-                element(
-                    "img", src=_address(strip[None], "Blues"), alt=f"{name}", style=f"height: {height}px"
-                ),
-            ),
-        )
-        for name, strip in zip(lines, cells, strict=True)
-    ]
-    below = element("tr", element("td"), element("td", element("span", ends[0]), element("span", ends[1])))
-    return _figure(element("table", strips, below, class_="strips"), caption)
+    rows = []
+    for name, strip in zip(lines, cells, strict=True):
+        image = element("img", src=_address(strip[None], "Blues"), alt=name, style=f"height: {height}px")
+        rows.append([element("th", name if height > 12 else "", scope="row"), element("td", image)])
+    ramp = ["0", element("i", class_="ramp"), "maximum of each line"]
+    rows.append([element("td"), element("td", [element("span", one) for one in (ends[0], ramp, ends[1])])])
+    return _figure(element("table", [element("tr", row) for row in rows], class_="strips"), caption)
 
 
 def _address(shades: Any, colors: str = "gray_r") -> str:
     return data_address(picture_png(drawings.levels(shades), 1.0, colors=colors))
 
 
-def _legend(words: str, before: str = "") -> Raw:
-    """Return the ramp of shades of a heat map, with what its ends mean."""
-    return element("p", before, element("span", class_="ramp"), words, class_="legend")
-
-
 _ELEMENTS: dict[str, Callable[..., Raw]] = {
     "note": lambda text: element("p", text, class_="note"),
     "names": lambda names: element("p", _chips(names)),
     "facts": _facts,
-    "legend": _legend,
     "pictures": _pictures,
     "strips": _strips,
     "photo": _photo,

@@ -110,8 +110,8 @@ def describe(separated: Separated, *, players: bool = True) -> Record:
             ],
             [
                 "Before and after",
-                f"Spectrograms of the recording and of its sources, in the same shades. {axes}",
-                block("legend", words="0 dB, the loudest of all", before=f"-{_DECIBELS:.0f} dB"),
+                f"Spectrograms of the recording and of its sources, all in the same shades: white is "
+                f"{_DECIBELS:.0f} dB below the loudest. {axes}",
                 block("pictures", pictures=pictures, kind="huge"),
             ],
             ["The components", *_components(model, sound)],
@@ -126,7 +126,6 @@ def _components(model: Any, sound: Sound) -> list[Any]:
     lines = [f"{at + 1} ({model.source_names_[group]})" for at, group in enumerate(model.groups_)]
     n_frames = model.framing_.n_frames(sound.samples.shape[-1])
     return [
-        block("legend", words="0 to the maximum of each component"),
         drawings.factor_map(
             model.model_.components_[:, order], "frequencies, low to high", None,
             "Templates: what a component gives to each frequency. Components are numbered as in --group",

@@ -100,7 +100,6 @@ def describe_fit(
             *([by_class] if by_class else []),
             [
                 "The factors",
-                block("legend", words="0 to the maximum of each component"),
                 drawings.factor_map(
                     W.T, "sample", data.row_names, "W: how much of each component is in each sample"
                 ),
@@ -338,7 +337,6 @@ def describe_anchors(model: Any, data: Table, seconds: float, *, W: Any = None) 
             ],
             [
                 "The weights",
-                block("legend", words="0 to the maximum of each component"),
                 drawings.factor_map(W.T, "sample", names, "How much of each anchor is in each sample"),
             ],
         ],

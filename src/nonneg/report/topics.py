@@ -177,7 +177,6 @@ def _course(course: Mapping[str, Any]) -> list[Any]:
     return [
         f"{words.counted(int(np.sum(course['counts'])), 'document')} by {course['unit']}, from {periods[0]} "
         f"to {periods[-1]}.{f' {missing}.' if missing else ''}",
-        block("legend", words="0 to the largest share of each topic"),
         drawings.factor_map(
             means, "period", periods,
             "The mean share of each topic in the documents of a period. over_time.csv has the numbers",
