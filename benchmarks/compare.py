@@ -1,8 +1,10 @@
 """Compare two trees of this repository, such as before and after a change.
 
 ``python -m benchmarks.compare OLD NEW``. Both trees run the same work from the same initialization, in turns
-and in processes of their own, on one thread. Races run to a loss that the old tree reached in 1.5 seconds;
-iterations are measured as in the other benchmarks.
+and in processes of their own, on one thread. Races start from several random factors and run to 1.0001 times
+the loss that the old tree reached in 1.5 seconds: on the plateau below it last digits decide how many
+iterations a run takes. Times are geometric means over initializations. Iterations are measured as in the
+other benchmarks.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from benchmarks.tables import machine_lines, markdown
 
 RACES = ("frobenius_dense", "frobenius_sparse", "kl")
 ITERATIONS = {"merit_iteration": "N=1000,N=10000", "transforms": "music"}
-# Runs inside a tree: the fits of one claim, each to its target, or for SECONDS where there is none yet.
+N_INIT = 3
+# Runs inside a tree: the fits of one claim, each to its target, or for 1.5 seconds where there is none yet.
 FITS = """
 import importlib, json, sys
 import numpy as np
@@ -30,19 +33,25 @@ from benchmarks.contender import Task
 from benchmarks.ours import nonneg_factorize
 from benchmarks.race import tiny_task
 claim = importlib.import_module("benchmarks." + sys.argv[1]).CLAIM
-targets, repeats = json.loads(sys.argv[2]), int(sys.argv[3])
+targets, repeats, n_init = json.loads(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 for case in claim.cases:
     X, _ = case.load(np.dtype("float64"))
-    rng, k = np.random.default_rng(0), case.n_components
+    k = case.n_components
     scale = np.sqrt(X.mean() / k)
-    task = Task(X, scale * rng.random((X.shape[0], k)), scale * rng.random((k, X.shape[1])), claim.loss, 1)
-    nonneg_factorize(tiny_task(task), -np.inf, 1.0)
-    nonneg_factorize(task, -np.inf, 0.0)
-    if case.name not in targets:
-        print(json.dumps([case.name, nonneg_factorize(task, -np.inf, 1.5).notes["loss_seen"]]), flush=True)
-        continue
-    found = [nonneg_factorize(task, targets[case.name], 60.0) for _ in range(repeats)]
-    print(json.dumps([case.name, min(outcome.seconds for outcome in found)]), flush=True)
+    for seed in range(n_init):
+        rng = np.random.default_rng(seed)
+        W, H = scale * rng.random((X.shape[0], k)), scale * rng.random((k, X.shape[1]))
+        task = Task(X, W, H, claim.loss, 1)
+        if seed == 0:
+            nonneg_factorize(tiny_task(task), -np.inf, 1.0)
+            nonneg_factorize(task, -np.inf, 0.0)
+        name = f"{case.name} #{seed}"
+        if name not in targets:
+            loss = nonneg_factorize(task, -np.inf, 1.5).notes["loss_seen"]
+            print(json.dumps([name, 1.0001 * loss]), flush=True)
+            continue
+        outcomes = [nonneg_factorize(task, targets[name], 60.0) for _ in range(repeats)]
+        print(json.dumps([name, min(outcome.seconds for outcome in outcomes)]), flush=True)
 """
 
 
@@ -54,8 +63,8 @@ def environment(tree: Path) -> dict[str, str]:
 
 
 def fits(tree: Path, claim: str, targets: dict[str, float], repeats: int) -> dict[str, float]:
-    """Return seconds by case, or losses where there is no target yet."""
-    command = [sys.executable, "-c", FITS, claim, json.dumps(targets), str(repeats)]
+    """Return seconds by case and initialization, or losses to reach where there is no target yet."""
+    command = [sys.executable, "-c", FITS, claim, json.dumps(targets), str(repeats), str(N_INIT)]
     done = subprocess.run(
         command, cwd=tree, env=environment(tree), stdout=subprocess.PIPE, text=True, check=True
     )
@@ -88,13 +97,17 @@ def main() -> None:
         taken: dict[str, dict[str, list[float]]] = {}
         for _ in range(options.turns):
             for name, tree in trees.items():
-                found = (
-                    fits(tree, claim, targets, 3) if targets else iterations(tree, claim, ITERATIONS[claim])
+                measured = (
+                    fits(tree, claim, targets, 2) if targets else iterations(tree, claim, ITERATIONS[claim])
                 )
-                for case, seconds in found.items():
+                for case, seconds in measured.items():
                     taken.setdefault(case, {}).setdefault(name, []).append(seconds)
-        for case, seconds in taken.items():
-            before, after = (statistics.median(seconds[name]) for name in trees)
+        cases: dict[str, list[list[float]]] = {}
+        for case, by_tree in taken.items():
+            best = [min(by_tree[name]) for name in trees]
+            cases.setdefault(case.partition(" #")[0], []).append(best)
+        for case, pairs in cases.items():
+            before, after = (statistics.geometric_mean(column) for column in zip(*pairs, strict=True))
             rows.append([claim, case, f"{before:.4g}", f"{after:.4g}", f"{after / before:.2f}"])
             sys.stderr.write(" ".join(rows[-1]) + "\n")
     print(markdown(["claim", "case", "before (s)", "after (s)", "after / before"], rows))

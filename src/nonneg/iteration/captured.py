@@ -104,9 +104,8 @@ class Captured:
         recording = self._recordings.get(kind)
         if recording is None:
             return function(state, *_on_device(numbers, state.W.device))
-        import torch
-
-        torch._foreach_copy_(recording.inputs, list(arrays.values()))
+        for place, array in zip(recording.inputs, arrays.values(), strict=True):
+            place.copy_(array)
         for place, number in zip(recording.numbers, numbers, strict=True):
             if number:
                 place.fill_(number)
