@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 import time
 from dataclasses import replace
 from unittest.mock import patch
@@ -164,37 +163,6 @@ def test_tasks_that_dask_forgot_are_found(dask_client, X, monkeypatch):
     np.testing.assert_allclose(
         data.transposed_times(data.times(np.ones((8, 2)))), X.T @ (X @ np.ones((8, 2)))
     )
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (([50] * 20_000, (1_000_000, 100), 1, 8, [(4e9, 2)] * 4), r"40000 tasks.*: X\.rechunk"),
-        (([1_000_000], (1_000_000, 100), 1, 8, [(1_500_000_000, 1)] * 2), r"chunks of 800 MB.*has 1500 MB"),
-        (([500_000] * 2, (1_000_000, 100), 4, 8, []), r"by columns into 4 parts.*whole rows: X\.rechunk"),
-    ],
-)  # fmt: skip
-def test_chunk_advice_names_the_remedy(given, words):
-    advice = chunked.chunk_advice(*given)
-    assert re.search(words, advice)
-    # What is advised needs no further advice.
-    _, shape, _, itemsize, workers = given
-    size = int(re.search(r"X\.rechunk\(\((\d+), -1\)\)", advice)[1])
-    mended = [size] * (shape[0] // size) + [shape[0] % size or size]
-    assert chunked.chunk_advice(mended, shape, 1, itemsize, workers) is None
-
-
-def test_good_chunks_need_no_advice(X):
-    assert chunked.chunk_advice([160_000] * 6, (960_000, 100), 1, 8, [(4_000_000_000, 2)] * 3) is None
-    assert chunked.chunk_advice([7, 1], (8, 3), 2, 8, []) is None
-
-
-def test_advice_comes_once_with_the_fit():
-    array = da.zeros((1_000_000, 40), chunks=(1_000_000, 20))
-    data = as_data_matrix(array)
-    with pytest.warns(NonnegWarning, match="split by columns"):
-        data._advise([])
-    data._advise([])
 
 
 def test_restarts_go_on_where_all_copies_are_lost(X):

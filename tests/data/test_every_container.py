@@ -15,7 +15,6 @@ from nonneg.data.streamed import StreamedMatrix
 from nonneg.data.views import ScaledMatrix, can_be_transposed, scaled_rows, transposed
 from nonneg.exceptions import UnsupportedInputError
 from nonneg.io import stored as stored_module
-from nonneg.io.memory import written_bytes
 from nonneg.io.stored import ArrayRows, CompressedRows
 
 N_ROWS, N_COLUMNS = 13, 6
@@ -252,23 +251,6 @@ def test_what_identifies_a_file_does_not_depend_on_its_blocks(sparse, X, monkeyp
     assert fingerprint(matrix(X, form, WEIGHTS)) not in found
     assert fingerprint(matrix(X[::-1].copy(), form)) not in found
     assert fingerprint(matrix(X.astype(np.float32), form)) not in found
-
-
-@pytest.mark.parametrize(
-    ("init", "n_columns", "n_init", "first"),
-    [("random", 6, 1, 2), ("random", 6, 3, 6), ("nndsvda", 6, 1, 2), ("nndsvda", 501, 1, 10),
-     ("nndsvd", 501, 2, 20), ("nndsvd", 500, 1, 2)],
-)  # fmt: skip
-def test_how_often_a_file_will_be_read(init, n_columns, n_init, first, monkeypatch):
-    monkeypatch.setattr(stored_module, "_BLOCK_BYTES", n_columns * 8)
-    data = matrix(np.ones((3, n_columns)), "streamed")
-    data.total()
-    most = 1 + first + 20 + 4
-    said = data.planned_passes(init, 20, n_init, 4)
-    assert (
-        f"in 3 blocks. It will be read at most {most} times ({written_bytes(most * 24 * n_columns)})" in said
-    )
-    assert f": 1 to check it, about {first} for the initialization, 1 per iteration, 4 at the end" in said
 
 
 @pytest.mark.parametrize("large", [False, True])

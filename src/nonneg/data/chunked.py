@@ -8,8 +8,7 @@ in this process Dask's threads do the tasks, one for each chunk.
 from __future__ import annotations
 
 import uuid
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -39,19 +38,13 @@ from nonneg.data.block_tasks import (
 )
 from nonneg.data.matrix import BlockedMatrix, LocalMatrix, RowFunction
 from nonneg.data.observed import EntryWeights
-from nonneg.exceptions import NonnegWarning, ShapeError
+from nonneg.exceptions import ShapeError
 
 if TYPE_CHECKING:
     from nonneg.data.cluster import Cluster
 
-# Dask's scheduler handles a few thousand tasks a second: this many take some seconds in every iteration.
-MOST_TASKS = 10_000
-# Beside the chunk itself a worker holds, for each of its threads, what is being loaded and rows of W.
-CHUNKS_PER_THREAD = 3
 # Chunks of this size take tens of milliseconds, far more than the millisecond that a task costs.
 GOOD_BYTES = 128e6
-# Rows that are moved together from several workers: below this size nobody notices.
-SMALL_BYTES = 100e6
 
 
 def current_client(array: Any) -> Any:
@@ -98,8 +91,7 @@ class ChunkedMatrix(BlockedMatrix):
             array = array.copy().compute_chunk_sizes()
         if 0 in array.chunks[0] and array.shape[0]:
             array = array.rechunk({0: tuple(size for size in array.chunks[0] if size)})
-        self._n_column_chunks = int(array.numblocks[1])
-        if self._n_column_chunks > 1:
+        if array.numblocks[1] > 1:
             array = array.rechunk({1: -1})
         # Of the chunks, as Dask knows it; what goes with the sparse matrices of cupyx are arrays of CuPy.
         self.library = type(array._meta).__module__.partition(".")[0].replace("cupyx", "cupy")
@@ -131,23 +123,20 @@ class ChunkedMatrix(BlockedMatrix):
         self._chunks = list(zip(entries, parts, masks, strict=True))
         self._single = self._cut(len(entries))
         self._held: Cluster | None = None
-        self._advised = False
 
     @property
     def _cluster(self) -> Cluster | None:
         """The chunks on the workers of the current cluster, loaded on first use; None without a cluster."""
         client = current_client(self.array)
         if client is None:
-            self._advise([])
             return None
         held = self._held
         if held is None or held.client is not client or held.is_lost:
-            from nonneg.data.cluster import Cluster, SendFromGPU, check_versions, worker_sizes
+            from nonneg.data.cluster import Cluster, SendFromGPU, check_versions
 
             check_versions(client)
             if self.library in ("torch", "cupy"):
                 client.register_plugin(SendFromGPU(self.library))
-            self._advise(worker_sizes(client))
             n_bytes = self.array.nbytes if type(self.array._meta) is np.ndarray else None
             self._held = Cluster(client, self._single, self._cut, n_bytes)
         return self._held
@@ -160,13 +149,6 @@ class ChunkedMatrix(BlockedMatrix):
     def _members(self, n_shards: int) -> list[list[int]]:
         """Return the numbers of the chunks of each shard."""
         return [part.tolist() for part in np.array_split(range(len(self._chunks)), n_shards)]
-
-    def _advise(self, workers: list[tuple[int, int]]) -> None:
-        if not self._advised:
-            self._advised = True
-            given = (self.row_chunks, self.shape, self._n_column_chunks, self.dtype.itemsize)
-            if (advice := chunk_advice(*given, workers)) is not None:
-                warnings.warn(advice, NonnegWarning, stacklevel=2)
 
     def _rows_of(self, W: SampleArray, cluster: Cluster | None) -> tuple[Rows, int]:
         if not isinstance(W, da.Array) or tuple(W.chunks[0]) != self.row_chunks:
@@ -264,34 +246,3 @@ class ChunkedMatrix(BlockedMatrix):
         rows = np.concatenate(dask.compute(*parts))
         return rows[np.argsort(order, kind="stable")]
 
-
-def chunk_advice(
-    row_chunks: Sequence[int],
-    shape: tuple[int, int],
-    n_column_chunks: int,
-    itemsize: int,
-    workers: Sequence[tuple[int, int]],
-) -> str | None:
-    """Return what is wrong with the chunks, with a remedy; `workers` are pairs of memory and threads."""
-    n_rows, row_bytes = shape[0], shape[1] * itemsize
-    largest = max(row_chunks, default=0) * row_bytes
-    memory = min((memory / threads for memory, threads in workers if memory), default=np.inf)
-    faults = []
-    if n_column_chunks > 1 and n_rows * row_bytes > SMALL_BYTES:
-        faults.append(f"is split by columns into {n_column_chunks} parts, which have to be joined in memory")
-    if 2 * len(row_chunks) > MOST_TASKS:
-        faults.append(
-            f"has {len(row_chunks)} chunks with {2 * len(row_chunks)} tasks per iteration, but Dask handles "
-            "only a few thousand per second"
-        )
-    if CHUNKS_PER_THREAD * largest > memory:
-        faults.append(
-            f"has chunks of {largest / 1e6:.0f} MB, of which a worker needs {CHUNKS_PER_THREAD} for each "
-            f"thread, but it has {memory / 1e6:.0f} MB of memory per thread"
-        )
-    if not faults:
-        return None
-    n_threads = max(1, sum(threads for _, threads in workers))
-    sizes = GOOD_BYTES / row_bytes, -(-n_rows // n_threads), memory / (2 * CHUNKS_PER_THREAD * row_bytes)
-    good = max(1, int(min(sizes)))
-    return f"X {' and '.join(faults)}. Use other chunks of whole rows: X.rechunk(({good}, -1))."

@@ -114,15 +114,7 @@ class DenseMatrix(LocalMatrix):
         return self._n_nonzero
 
     def _compute_extremes(self) -> tuple[float, float]:
-        if self.container != "dense" or 0 in self.shape:
-            return float(self.xp.min(self.array)), float(self.xp.max(self.array))
-        found = parallel_for(
-            lambda start, stop: (self.array[start:stop].min(), self.array[start:stop].max()),
-            self.shape[0],
-            chunk_size=64,
-            operations=2.0 * self.shape[0] * self.shape[1],
-        )
-        return float(np.min([low for low, _ in found])), float(np.max([high for _, high in found]))
+        return float(self.xp.min(self.array)), float(self.xp.max(self.array))
 
     def to_device(self, array: Any) -> Array:
         """Return an array in the namespace and dtype and on the device of the data."""

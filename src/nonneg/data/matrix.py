@@ -142,10 +142,6 @@ class DataMatrix(ABC):
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows as a dense local array."""
 
-    def planned_passes(self, init: str, n_iter: float, n_init: int, end: int) -> str | None:
-        """Say how often a fit will read the data, where that is worth a word."""
-        return None
-
     def sample_matrix(self, W: SampleArray) -> DataMatrix | None:
         """Return an array with one row per sample as data of its own, with the same row weights.
 

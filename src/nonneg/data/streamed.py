@@ -24,8 +24,7 @@ from nonneg.data.local import local_matrix, observed_mask
 from nonneg.data.matrix import BlockedMatrix, LocalMatrix, RowFunction, Statistics, block_statistics
 from nonneg.data.observed import EntryWeights
 from nonneg.data.sparse import SparseMatrix
-from nonneg.data.spectral import DENSE_COLUMNS
-from nonneg.io.memory import temporary_array, written_bytes
+from nonneg.io.memory import temporary_array
 from nonneg.io.stored import StoredMatrix
 from nonneg.iteration.progress import PassReporter
 
@@ -158,18 +157,6 @@ class StreamedMatrix(BlockedMatrix):
             self.examine()
         assert self._known is not None
         return self._known
-
-    def planned_passes(self, init: str, n_iter: float, n_init: int, end: int) -> str:
-        """Say how often a fit will read the file."""
-        # Singular vectors of many columns take about 10 products (`spectral`), of few one Gram matrix.
-        first = n_init * (10 if init.startswith("nndsvd") and self.shape[1] > DENSE_COLUMNS else 2)
-        most, size = self.n_passes + first + n_iter + end, self.stored.n_bytes
-        return (
-            f"{self.progress.name}: {written_bytes(size)} in {len(self._edges) - 1} blocks. It will be read "
-            f"at most {most:g} times ({written_bytes(most * size)}): {self.n_passes} to check it, about "
-            f"{first} for the initialization, 1 per iteration, {end} at the end, and 1 more for every "
-            f"step that is repeated. The last read took {self.progress.seconds:.1f} s."
-        )
 
     def to_sample_array(self, array: Any) -> SampleArray:
         """Return an array with one row per sample: on the device, in memory or in a temporary file."""

@@ -36,7 +36,7 @@ from nonneg.exceptions import (
 from nonneg.initializers.custom import check_factor
 from nonneg.initializers.registry import INITS, default_init
 from nonneg.iteration import Checkpoint, Progress, Run, StopReason
-from nonneg.iteration.progress import announce, phase, reporter
+from nonneg.iteration.progress import phase, reporter
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.certificate import certify
@@ -293,9 +293,6 @@ def run_factorization(
     given = W is not None or H is not None
     n_init = checked_count("n_init", n_init)
     init = _checked_init(init, n_init, data.shape, k, given=given)
-    # At the end: the final W, its loss where it must be computed anew, and the certificate.
-    if plan := data.planned_passes(init, max_iter * n_init, n_init, end=3):
-        announce(plan, verbose)
     run_options: dict[str, Any] = {"beta": beta, "penalties": penalties, "max_iter": max_iter, "tol": tol}
     if SOLVERS[name].accelerates:
         run_options["accelerate"] = accelerate
