@@ -14,8 +14,7 @@ from nonneg.exceptions import (
     ShapeError,
     UnsafeFileError,
 )
-from nonneg.io.cube import Cube, as_cube, read_cube
-from nonneg.io.envi import read_envi_library, write_envi
+from nonneg.io.cube import Cube, as_cube, read_cube, read_envi_library, write_envi
 
 
 @pytest.fixture

@@ -264,7 +264,7 @@ def _of_cube(model: Any, path: Path, options: argparse.Namespace) -> Record:
     import numpy as np
 
     from nonneg.cli import unmix
-    from nonneg.io.envi import in_nanometers
+    from nonneg.io.cube import in_nanometers
 
     name, cube = options.files[0].name, unmix.read_image(options.files[0], options)
     unmix.note_of(name, cube, options)

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> None:
 
     from nonneg.applications import Unmixing
     from nonneg.cli import files
-    from nonneg.io.envi import in_nanometers
+    from nonneg.io.cube import in_nanometers
     from nonneg.report import cubes
 
     folder = arguments.output_folder(options, options.cube or "example", "unmixed")
@@ -121,7 +121,7 @@ def read_mask(options: argparse.Namespace) -> Any:
 def _opened_scene(options: argparse.Namespace) -> Scene:
     """Open the scene that was asked for."""
     from nonneg.applications.hyperspectral import read_library
-    from nonneg.io.envi import in_nanometers
+    from nonneg.io.cube import in_nanometers
     from nonneg.report.cubes import Scene
 
     if (options.cube is None) is not options.example:

@@ -245,4 +245,3 @@ class ChunkedMatrix(BlockedMatrix):
         order = np.argsort(chunk_of, kind="stable")
         rows = np.concatenate(dask.compute(*parts))
         return rows[np.argsort(order, kind="stable")]
-

@@ -16,8 +16,15 @@ from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegErro
 from nonneg.io import matlab, matrix_market, npz, text
 from nonneg.io.hdf5 import chosen_matrix, is_group, open_checked, sparse_layout, tenx_counts
 from nonneg.io.memory import checked_memory
-from nonneg.io.parquet import ParquetRows
-from nonneg.io.stored import ArrayRows, CompressedRows, FileRows, StoredMatrix, memmap_rows, npy_rows
+from nonneg.io.stored import (
+    ArrayRows,
+    CompressedRows,
+    FileRows,
+    ParquetRows,
+    StoredMatrix,
+    memmap_rows,
+    npy_rows,
+)
 from nonneg.io.table import (
     Presence,
     ReadOptions,

@@ -11,7 +11,7 @@ import numpy as np
 
 from nonneg.applications.hyperspectral import Cube, SpectralLibrary, rgb_preview
 from nonneg.applications.hyperspectral.preview import preview_bands
-from nonneg.io.envi import in_nanometers
+from nonneg.io.cube import in_nanometers
 from nonneg.report import drawings, words
 from nonneg.report.record import Record, block, of_estimator, picked
 

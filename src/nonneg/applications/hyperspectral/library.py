@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 
 from nonneg._typing import FloatArray, IntArray
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
-from nonneg.io.envi import header_of, in_nanometers, read_envi_library
+from nonneg.io.cube import header_of, in_nanometers, read_envi_library
 from nonneg.metrics import spectral_angles
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from nonneg.exceptions import FileFormatError, ShapeError
-from nonneg.io.cube import as_cube
-from nonneg.io.envi import in_nanometers, write_envi
+from nonneg.io.cube import as_cube, in_nanometers, write_envi
 
 SEEN = (640.0, 550.0, 460.0)
 """The wavelengths in nanometers that are shown as red, green and blue."""
