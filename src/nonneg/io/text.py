@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 import numpy as np
 
@@ -49,10 +49,7 @@ def read(path: Path, options: ReadOptions) -> Table:
         delimiter = "\t" if path.name.lower().removesuffix(".gz").endswith(".tsv") else ","
         with _opened(path) as stream:
             layout = _find_layout(_first_lines(stream), delimiter, options)
-        if layout is None:
-            raise _no_rows(path)
-        _check_header(layout, path)
-        return _parsed(path, layout, options)
+        return _parsed(path, layout, options) if layout else _no_rows(path)
     except UnicodeDecodeError as error:
         raise FileFormatError(
             f"{path} is not text in UTF-8 (byte 0x{error.object[error.start]:02x} cannot be read). "
@@ -60,8 +57,8 @@ def read(path: Path, options: ReadOptions) -> Table:
         ) from error
 
 
-def _no_rows(path: Path) -> FileFormatError:
-    return FileFormatError(f"{path} contains no row of numbers. Expected one sample per line.")
+def _no_rows(path: Path) -> NoReturn:
+    raise FileFormatError(f"{path} contains no row of numbers. Expected one sample per line.")
 
 
 def _opened(path: Path) -> IO[str]:
@@ -72,11 +69,9 @@ def _opened(path: Path) -> IO[str]:
 
 def _first_lines(stream: IO[str]) -> list[str]:
     sampled: list[str] = []
-    n_characters = 0
-    for line in stream:
+    for line in itertools.islice(stream, _N_SAMPLED_LINES):
         sampled.append(line)
-        n_characters += len(line)
-        if len(sampled) >= _N_SAMPLED_LINES or (len(sampled) >= 5 and n_characters > _N_SAMPLED_CHARACTERS):
+        if len(sampled) >= 5 and sum(map(len, sampled)) > _N_SAMPLED_CHARACTERS:
             break
     return sampled
 
@@ -91,18 +86,19 @@ def _rows(lines: Iterable[str], delimiter: str, n_before: int) -> Iterator[tuple
             yield n_before + reader.line_num, cells
 
 
-def _number(cell: str, *, decimal_comma: bool = False) -> float:
-    """Return the number in a cell, NaN for a missing one; ValueError for anything else."""
+def _number(cell: str, *, decimal_comma: bool = False) -> float | None:
+    """Return the number in a cell, NaN for a missing one; None for anything else."""
     cell = cell.strip()
     if cell.lower() in MISSING:
         return np.nan
-    if "_" in cell:  # Python reads 1_000 as a thousand; no other program does
-        raise ValueError
     if decimal_comma:
         cell = cell.replace(",", ".")
     elif _THOUSANDS.fullmatch(cell):
         cell = cell.replace(",", "")
-    return float(cell)
+    try:
+        return None if "_" in cell else float(cell)  # Python alone reads 1_000 as a thousand
+    except ValueError:
+        return None
 
 
 def _check_header(layout: Layout, path: Path) -> None:
@@ -120,6 +116,7 @@ def _check_header(layout: Layout, path: Path) -> None:
 
 
 def _parsed(path: Path, layout: Layout, options: ReadOptions) -> Table:
+    _check_header(layout, path)
     columns, first = layout.column_names, int(layout.has_index)
     features, label = options.selection.places(columns, layout.n_cells - first, str(path))
     whole = features == list(range(layout.n_cells - first))
@@ -144,12 +141,11 @@ def _parsed(path: Path, layout: Layout, options: ReadOptions) -> Table:
                     raise ValueError
                 values = np.fromiter(map(float, row), np.float64, len(row))
             except ValueError:
-                values = np.full(len(row), np.nan)
-                for place, (at, cell) in enumerate(zip(features, row, strict=True)):
-                    try:
-                        values[place] = _number(cell, decimal_comma=layout.decimal_comma)
-                    except ValueError:
+                found = [_number(cell, decimal_comma=layout.decimal_comma) for cell in row]
+                for at, cell, value in zip(features, row, found, strict=True):
+                    if value is None:
                         faults.setdefault(at + first, (number, cell.strip()))
+                values = np.array(found, dtype=np.float64)  # None becomes NaN
             if not faults:
                 entries.append(values)
                 numbers.append(number)
@@ -158,7 +154,7 @@ def _parsed(path: Path, layout: Layout, options: ReadOptions) -> Table:
     if faults:
         raise _bad_cells(path, layout, dict(sorted(faults.items())))
     if not entries:
-        raise _no_rows(path)
+        return _no_rows(path)
     return Table(
         np.stack(entries),
         names or None,
@@ -204,7 +200,7 @@ def _find_layout(lines: Sequence[str], suffix_delimiter: str, options: ReadOptio
     decimal_comma = delimiter != "," and _has_decimal_commas(rows, delimiter)
 
     def is_text(cell: str) -> bool:
-        return not _is_number(cell, decimal_comma=decimal_comma)
+        return _number(cell, decimal_comma=decimal_comma) is None
 
     n_cells = _usual_length(rows[1:] or rows, preferred=len(rows[0]))
     header: list[str] | None = None
@@ -243,14 +239,6 @@ def _unique(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(unique)
 
 
-def _is_number(cell: str, *, decimal_comma: bool) -> bool:
-    try:
-        _number(cell, decimal_comma=decimal_comma)
-    except ValueError:
-        return False
-    return True
-
-
 def _usual_length(rows: Sequence[Sequence[str]], preferred: int = 0) -> int:
     """Return the length of most rows; of several that are as frequent the preferred one, or the first."""
     counts = Counter(map(len, rows))
@@ -266,7 +254,7 @@ def _find_delimiter(lines: Sequence[str], suffix_delimiter: str) -> str:
         if length < 2:
             continue
         cells = [cell for row in rows for cell in row]
-        numbers = sum(_is_number(cell, decimal_comma=candidate != ",") for cell in cells)
+        numbers = sum(_number(cell, decimal_comma=candidate != ",") is not None for cell in cells)
         agreeing = sum(len(row) == length for row in rows)
         # The ending of the file is right unless the lines clearly say otherwise.
         score = (
@@ -280,7 +268,7 @@ def _find_delimiter(lines: Sequence[str], suffix_delimiter: str) -> str:
 def _has_decimal_commas(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     cells = [cell for row in rows for cell in row]
     with_comma = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)]
-    if not with_comma or any("." in cell and _is_number(cell, decimal_comma=False) for cell in cells):
+    if not with_comma or any("." in cell and _number(cell) is not None for cell in cells):
         return False
     # 1,234 is a thousand and more where nothing else says otherwise; semicolons come with decimal commas.
     return delimiter == ";" or not all(map(_THOUSANDS.fullmatch, with_comma))
