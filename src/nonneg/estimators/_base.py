@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import is_array_api_obj
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -20,13 +21,16 @@ from nonneg._arrays import is_dask, is_non_numpy, to_device, to_numpy
 from nonneg._devices import ENCODING_ITERATIONS, chosen_device
 from nonneg._threads import threads
 from nonneg._typing import Array
-from nonneg.certificates.certificate import Certificate
+from nonneg._warnings import warn_user
+from nonneg.certificates.certificate import Certificate, Statement
 from nonneg.data import DataMatrix
 from nonneg.data.annotated import annotated_matrix
 from nonneg.data.door import Request, wrap
+from nonneg.data.sparse import on_host
 from nonneg.estimators.saving import Fields, Names, SavableEstimator, StoredArray
-from nonneg.exceptions import ShapeError
-from nonneg.iteration import History
+from nonneg.exceptions import InvalidParameterError, ShapeError, UnsupportedInputError
+from nonneg.iteration import History, StopReason
+from nonneg.iteration.progress import announce
 from nonneg.solvers.registry import beta_of
 from nonneg.solvers.result import mean_deviance
 
@@ -280,15 +284,12 @@ def input_data(
     X: Any,
     *,
     reset: bool,
-    sample_weight: Any = None,
-    mask: Any = None,
-    entry_weight: Any = None,
-    uncertainty: Any = None,
-    positive: bool = False,
     signed: bool = False,
     n_iter: float = ENCODING_ITERATIONS,
+    **weights: Any,
 ) -> DataMatrix:
     """Validate the input as scikit-learn does, and wrap it; a fit does about `n_iter` iterations."""
+    # `weights` are those of samples and entries, or other fields of a `Request`.
     who = type(estimator).__name__
     names = None if reset else getattr(estimator, "feature_names_in_", None)
     annotated = annotated_matrix(X, names=names, who=who)
@@ -316,13 +317,9 @@ def input_data(
     data = wrap(
         X if annotated is None else annotated,
         Request(
-            sample_weight=sample_weight,
-            mask=mask,
-            entry_weight=entry_weight,
-            uncertainty=uncertainty,
+            **weights,
             missing=estimator.missing,
             negative=getattr(estimator, "negative", None),
-            positive=positive,
             signed=signed or getattr(estimator, "signed_components", False),
             who=who,
             verbose=int(getattr(estimator, "verbose", 0)),
@@ -336,6 +333,44 @@ def input_data(
     if annotated is not None and reset:
         estimator.feature_names_in_ = np.asarray(annotated.column_names, dtype=object)
     return data
+
+
+def rank_of(model: Any, data: DataMatrix, W: Any = None, H: Any = None, **options: Any) -> int:
+    """Return the number of components; options are those of `automatic_rank`, for "auto"."""
+    vars(model).pop("rank_estimate_", None)
+    if model.n_components is None:
+        return data.shape[1]
+    if isinstance(model.n_components, bool):
+        raise InvalidParameterError(
+            f"n_components must be a positive number of components, 'auto' or None, got {model.n_components}."
+        )
+    if model.n_components != "auto":
+        return int(model.n_components)
+    for factor, axis in ((H, 0), (W, 1)):
+        if factor is not None and len(np.shape(factor)) == 2:
+            return int(np.shape(factor)[axis])
+    if data.is_weighted:
+        raise UnsupportedInputError(
+            "The number of components cannot be estimated from entries with weights. Pass n_components."
+        )
+    from nonneg.rank_selection.comparison import automatic_rank  # most fits do not need it
+
+    verbose = int(getattr(model, "verbose", 0))
+    estimate = automatic_rank(on_host(data), n_jobs=model.n_jobs, verbose=verbose, **options)
+    model.rank_estimate_ = estimate
+    announce(f"{type(model).__name__}: n_components='auto' takes {estimate.rank}. {estimate.reason}", verbose)
+    return int(estimate.rank)
+
+
+def warn_unless_converged(model: Any, reason: StopReason, statement: Statement) -> None:
+    """Warn, as scikit-learn does, that `max_iter` ended the run; not if it is stationary all the same."""
+    # A tolerance that was met is no surprise: the certificate says how far from stationary the result is.
+    if reason is StopReason.MAX_ITER and model.tol > 0 and model.max_iter and not statement.holds:
+        warn_user(
+            f"Maximum number of iterations {model.max_iter} reached before the tolerance tol was reached. "
+            f"{statement.sentence} Raise max_iter (now {model.max_iter}).",
+            ConvergenceWarning,
+        )
 
 
 def _check_n_features(estimator: Any, X: Any, *, reset: bool) -> None:

@@ -22,8 +22,7 @@ from nonneg.cones.encoding import nearest_cones, project_on_cones, unit_rows
 from nonneg.cones.rank_one import ConeResult, cone_rank_one
 from nonneg.cones.streaming import SKETCH_SIZE, ConeStream, stream_after_fit, update_stream
 from nonneg.data import DataMatrix
-from nonneg.estimators._base import COUNT, SHARED_VALUES, WeightedEstimator, input_data
-from nonneg.estimators.preparation import rank_of
+from nonneg.estimators._base import COUNT, SHARED_VALUES, WeightedEstimator, input_data, rank_of
 from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.exceptions import FileFormatError
 from nonneg.losses.penalties import Penalties

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -19,7 +19,7 @@ from nonneg._typing import FloatArray
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.observed import ArrayObserved, Observed
 from nonneg.estimators._base import input_data
-from nonneg.estimators.preparation import penalties_of
+from nonneg.estimators.nmf import NMF, penalties_of
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError
 from nonneg.kernels.hals import hals_passes
 from nonneg.losses.penalties import Penalties
@@ -27,9 +27,6 @@ from nonneg.solvers.encoding import encode
 from nonneg.solvers.hals import hals
 from nonneg.solvers.registry import beta_of
 from nonneg.solvers.robust import checked_dense
-
-if TYPE_CHECKING:
-    from nonneg.estimators.nmf import NMF
 
 # Fits of resamples begin at the estimate, and end at the tolerance.
 MAX_ITER, TOL = 500, 1e-7

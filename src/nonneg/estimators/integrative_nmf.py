@@ -20,8 +20,13 @@ from nonneg._threads import threads
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.annotated import AnnDataMatrix, is_anndata
-from nonneg.estimators._base import SHARED_VALUES, FactorizingEstimator, input_data, reconstructed
-from nonneg.estimators.preparation import warn_unless_converged
+from nonneg.estimators._base import (
+    SHARED_VALUES,
+    FactorizingEstimator,
+    input_data,
+    reconstructed,
+    warn_unless_converged,
+)
 from nonneg.estimators.saving import Fields, Names, StoredArray
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError, UnsupportedInputError
 from nonneg.integrative.factorize import INITS, integrate

@@ -12,8 +12,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from nonneg._typing import SampleArray
 from nonneg.data import DataMatrix
-from nonneg.estimators._base import COUNT, SHARED_VALUES, FactorizingEstimator, input_data
-from nonneg.estimators.preparation import rank_of, warn_unless_converged
+from nonneg.estimators._base import (
+    COUNT,
+    SHARED_VALUES,
+    FactorizingEstimator,
+    input_data,
+    rank_of,
+    warn_unless_converged,
+)
 from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.iteration import Progress
 from nonneg.minvol.factorize import minimum_volume

@@ -18,13 +18,15 @@ from nonneg._arrays import is_non_numpy, to_device, to_numpy
 from nonneg._devices import device_work, likely_iterations
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
+from nonneg._warnings import warn_user
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.certificates.svd_lower_bound import eckart_young_statement
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.estimators._base import COUNT, SHARED_VALUES, FactorizingEstimator, input_data
-from nonneg.estimators.preparation import (
-    given_factors,
-    penalties_of,
+from nonneg.estimators._base import (
+    COUNT,
+    SHARED_VALUES,
+    FactorizingEstimator,
+    input_data,
     rank_of,
     warn_unless_converged,
 )
@@ -37,7 +39,9 @@ from nonneg.estimators.scaled_columns import (
     scaled_columns,
 )
 from nonneg.exceptions import FileFormatError, InvalidParameterError
+from nonneg.initializers.registry import INITS
 from nonneg.iteration import Progress
+from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.factorize import (
     check_numbers,
@@ -47,7 +51,7 @@ from nonneg.solvers.factorize import (
     run_of,
 )
 from nonneg.solvers.online import OnlineState, decay_of, online_step
-from nonneg.solvers.registry import beta_of
+from nonneg.solvers.registry import SOLVERS, beta_of
 from nonneg.solvers.result import FactorizationResult, reconstruction_error, returned
 from nonneg.solvers.robust import Huber, checked_dense
 
@@ -558,3 +562,33 @@ class NMF(FactorizingEstimator):
         shapes = (k, k), (n_features, k), (n_features * k, k)
         if past.denominator is None or past.denominator.shape not in shapes:
             raise FileFormatError("the sums of past batches do not fit the components.")
+
+
+def penalties_of(model: Any, data: DataMatrix) -> Penalties:
+    """Return the penalties of a model, scaled to the data."""
+    return scaled_penalties(data, model.alpha_W, model.alpha_H, model.l1_ratio)
+
+
+def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[Any, Any]:
+    """Return the given factors that the initialization uses, with scikit-learn's warnings."""
+    if model.solver not in ("auto", "cd"):
+        SOLVERS.find(model.solver, also=("auto", "cd"))
+    if model.init is None:
+        return W, H
+    takes_factors = INITS.find(model.init).takes_factors
+    if model.solver in SOLVERS and SOLVERS[model.solver].positive_init and model.init == "nndsvd":
+        warn_user(
+            f"The multiplicative update ({model.solver!r}) solver cannot update zeros present in the "
+            "initialization, and so leads to poorer results when used jointly with init='nndsvd'. You may "
+            "try init='nndsvd-scaled' (the default) or init='nndsvda' instead.",
+            UserWarning,
+        )
+    if takes_factors or (W is None and H is None):
+        return W, H
+    if W is not None or not frozen:
+        warn_user(
+            "When init!='custom', provided W or H are ignored. Set init='custom' to use them as "
+            "initialization.",
+            RuntimeWarning,
+        )
+    return None, H if frozen else None

@@ -17,14 +17,7 @@ from nonneg._threads import threads
 from nonneg._typing import FloatArray, SampleArray
 from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.data import DataMatrix
-from nonneg.estimators._base import (
-    COUNT,
-    NOT_NEGATIVE,
-    SHARED_VALUES,
-    WeightedEstimator,
-    input_data,
-)
-from nonneg.estimators.preparation import rank_of
+from nonneg.estimators._base import COUNT, NOT_NEGATIVE, SHARED_VALUES, WeightedEstimator, input_data, rank_of
 from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.exceptions import FileFormatError, UnknownNameError
 from nonneg.iteration import Progress
