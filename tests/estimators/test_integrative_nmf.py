@@ -71,7 +71,7 @@ def test_no_block_alone_can_be_improved(sets, model, block):
 
 def test_a_violated_certificate_says_so(sets):
     with pytest.warns(match="max_iter"):
-        rough = IntegrativeNMF(K, max_iter=1, init="random", random_state=0).fit(sets)
+        rough = IntegrativeNMF(K, max_iter=1).fit(sets)
     assert rough.certificate_["stationarity"].verdict is Verdict.FAILS
 
 

@@ -98,16 +98,9 @@ def test_at_most_one_leaves_room_for_shade(planted):
     assert error(model, planted) < 5.0
 
 
-def test_signed_data(planted):
-    shift = planted.X.mean(axis=0)
+def test_signed_data_are_refused(planted):
     with pytest.raises(ValueError, match=r"[Nn]egative"):
-        MinVolNMF(4).fit(planted.X - shift)
-    model = MinVolNMF(4, nonnegative=False).fit(planted.X - shift)
-    again = MinVolNMF(4, nonnegative=False).fit(planted.X)
-    order = spectral_angles(model.components_ + shift, again.components_).argmin(axis=1)
-    np.testing.assert_allclose(
-        model.components_ + shift, again.components_[order], atol=0.1 * planted.X.std()
-    )
+        MinVolNMF(4).fit(planted.X - planted.X.mean(axis=0))
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg.certificates.certificate import Certificate
-from nonneg.certificates.svd_lower_bound import eckart_young_statement, relative_frobenius_error
+from nonneg.certificates.svd_lower_bound import eckart_young_statement
 from nonneg.cones.certificate import stream_statements
 from nonneg.cones.clustering import SEEDINGS
 from nonneg.cones.encoding import nearest_cones, project_on_cones, unit_rows
@@ -57,8 +57,7 @@ class ConeNMF(WeightedEstimator):
         first one are random.
     bounds : bool, default True
         Whether `fit` also finds the smallest cones around the clusters, and with them bounds on the error
-        (`basis_`, `size_angles_` and most of `certificate_`). It takes several more passes over the data;
-        `certify` does it later.
+        (`basis_`, `size_angles_` and most of `certificate_`). It takes several more passes over the data.
     {random_state, n_jobs}
 
     Attributes
@@ -171,7 +170,8 @@ class ConeNMF(WeightedEstimator):
             for name in ("basis_", "size_angles_", "n_steps_"):
                 self.__dict__.pop(name, None)
             if self.bounds:
-                self._add_cones(result)
+                self.basis_, self.size_angles_ = result.basis, result.size_angles
+                self.certificate_ = self.certificate_.with_statements(result.certificate)
             axes, angles = getattr(self, "basis_", None), getattr(self, "size_angles_", None)
             self._stream = stream_after_fit(data, result, self.centroids_, axes, angles)
         self.components_ = np.ascontiguousarray(result.H) if isinstance(result.H, np.ndarray) else result.H
@@ -192,10 +192,6 @@ class ConeNMF(WeightedEstimator):
                 cone_rank_one(data, k, first=first, rng=generator(self.random_state), n_init=drawn, **options)
             )
         return min(results, key=lambda result: result.relative_error)
-
-    def _add_cones(self, result: ConeResult) -> None:
-        self.basis_, self.size_angles_ = result.basis, result.size_angles
-        self.certificate_ = self.certificate_.with_statements(result.certificate)
 
     def predict(self, X: Any) -> Any:
         """Return the cone of each sample: the one whose centroid is at the smallest angle.
@@ -218,7 +214,7 @@ class ConeNMF(WeightedEstimator):
         return project_on_cones(data, data.to_device(self.centroids_), data.to_device(self.components_))
 
     def certify(self, X: Any, *, sample_weight: Any = None) -> Certificate:
-        """Add the smallest cones around the clusters and the Eckart-Young lower bound to `certificate_`.
+        """Add the Eckart-Young lower bound to `certificate_`.
 
         Parameters
         ----------
@@ -230,29 +226,12 @@ class ConeNMF(WeightedEstimator):
         Returns
         -------
         Certificate
-            With the statement "eckart-young-bound" and, if they were missing, those about the smallest cones,
-            which also sets `basis_` and `size_angles_`.
+            With the statement "eckart-young-bound".
         """
         check_is_fitted(self)
         data = input_data(self, X, reset=False, sample_weight=sample_weight)
-        Ht, centroids = data.to_device(self.components_.T), data.to_device(self.centroids_)
         with threads(self.n_jobs):
-            W = project_on_cones(data, centroids, Ht.T)
-            if "geometric-assumption" not in self.certificate_:
-                labels = nearest_cones(data, centroids)
-                self._add_cones(
-                    ConeResult(
-                        labels=labels[:, 0],
-                        W=W,
-                        H=Ht.T,
-                        centroid_indices=self.centroid_indices_,
-                        relative_error=relative_frobenius_error(data, W, Ht),
-                        squared_singular_values=np.zeros(self.n_components_),
-                        data=data,
-                        _labels=labels,
-                    )
-                )
-            statement = eckart_young_statement(data, W, Ht)
+            statement = eckart_young_statement(data, self._weights(data), data.to_device(self.components_.T))
         self.certificate_ = self.certificate_.with_statements([statement])
         return self.certificate_
 
@@ -291,19 +270,14 @@ class ConeNMF(WeightedEstimator):
                 state = ConeStream.empty(k, data.shape[1])
             else:
                 state = self._stream
-            state = update_stream(state, data)
-            self._take_over(data, state)
+            self._stream = state = update_stream(state, data)
+            self.centroids_ = data.to_device(state.centroids)
             self.labels_ = nearest_cones(data, self.centroids_)[:, 0]
-        return self
-
-    def _take_over(self, data: DataMatrix, state: ConeStream) -> None:
         directions, explained = state.directions()
         seen = slice(0, state.n_found)
         self._count_batch()
-        self._stream = state
         self.components_ = data.to_device(directions)
         self.n_components_ = state.n_cones
-        self.centroids_ = data.to_device(state.centroids)
         self.centroid_indices_ = state.centroid_indices.copy()
         self.basis_, self.size_angles_ = state.centroids.copy(), state.radii.copy()
         left = float(np.sum(state.squared_norms) - np.sum(explained))
@@ -317,6 +291,7 @@ class ConeNMF(WeightedEstimator):
             n_cones=state.n_cones,
         )
         self.certificate_ = Certificate(tuple(statements))
+        return self
 
     def _complete_loaded(self) -> None:
         if self._stream.sketches.shape[1] > SKETCH_SIZE:

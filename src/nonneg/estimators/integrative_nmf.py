@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arrays import to_numpy
@@ -29,7 +29,7 @@ from nonneg.estimators._base import (
 )
 from nonneg.estimators.saving import Fields, Names, StoredArray
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError, UnsupportedInputError
-from nonneg.integrative.factorize import INITS, integrate
+from nonneg.integrative.factorize import integrate
 from nonneg.integrative.problem import Components, DataSet, encode, objective
 from nonneg.iteration import Progress
 from nonneg.solvers.factorize import checked_rank
@@ -150,8 +150,6 @@ class IntegrativeNMF(FactorizingEstimator):
     scale : bool, default True
         Whether to divide every feature of every data set by its root mean square in that data set, which
         removes factors by which a whole data set differs in a feature.
-    init : {"nndsvd", "random"}, default "nndsvd"
-        Initial shared components.
     {max_iter}
     tol : float, default 1e-3
         Stop when the violation of the optimality conditions is at most this fraction of the first one.
@@ -179,8 +177,9 @@ class IntegrativeNMF(FactorizingEstimator):
     -----
     Divide samples by their totals first if these only reflect how deeply a sample was measured
     (``scanpy.pp.normalize_total``). Weights are not aligned between data sets: instead of LIGER's quantile
-    normalization, use scanpy's integration methods on ``obsm["X_nmf"]``. There is no `n_init`, because the
-    default initialization draws no random numbers.
+    normalization, use scanpy's integration methods on ``obsm["X_nmf"]``. There is neither `init` nor
+    `n_init`: the initialization is NNDSVD, which draws no random numbers, unless there are more components
+    than features or samples.
 
     References
     ----------
@@ -204,7 +203,6 @@ class IntegrativeNMF(FactorizingEstimator):
     _: KW_ONLY
     lam: float = 0.1
     scale: bool = True
-    init: str = "nndsvd"
     max_iter: int = 200
     tol: float = 1e-3
     random_state: Seed = None
@@ -226,7 +224,6 @@ class IntegrativeNMF(FactorizingEstimator):
         **SHARED_VALUES,
         "lam": [Interval(Real, 0, None, closed="left")],
         "scale": ["boolean"],
-        "init": [StrOptions(set(INITS))],
     }
 
     @_fit_context(prefer_skip_nested_validation=True)

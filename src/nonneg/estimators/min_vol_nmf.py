@@ -36,8 +36,6 @@ class MinVolNMF(FactorizingEstimator):
     ----------
     n_components : int or "auto", default "auto"
         The number of components, the vertices of the simplex. "auto" estimates it with `compare_ranks`.
-    nonnegative : bool, default True
-        Whether the components are nonnegative. If not, X may have negative entries.
     constraint : {"sum-to-one", "at-most-one"}, default "sum-to-one"
         The sums of the rows of W. With "at-most-one" the origin is one more vertex: shade.
     lam : float or None
@@ -108,7 +106,6 @@ class MinVolNMF(FactorizingEstimator):
 
     n_components: int | str = "auto"
     _: KW_ONLY
-    nonnegative: bool = True
     constraint: str = "sum-to-one"
     lam: float | None = None
     noise: float | None = None
@@ -122,7 +119,6 @@ class MinVolNMF(FactorizingEstimator):
 
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
-        "components_": StoredArray("n_components_", "n_features_in_", finite=True),
         "purity_": StoredArray("n_components_", nonnegative=True),
         "lam_": float,
         "noise_level_": float,
@@ -131,7 +127,6 @@ class MinVolNMF(FactorizingEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED_VALUES,
         "n_components": [*COUNT, StrOptions({"auto"})],
-        "nonnegative": ["boolean"],
         "constraint": [StrOptions(set(CONSTRAINTS))],
         "lam": POSITIVE,
         "noise": POSITIVE,
@@ -139,11 +134,8 @@ class MinVolNMF(FactorizingEstimator):
         "max_iter": [Interval(Integral, 0, None, closed="left")],
     }
 
-    def _accepts_signed(self) -> bool:
-        return not self.nonnegative
-
     def _fit(self, X: Any) -> SampleArray:
-        data = input_data(self, X, reset=True, signed=self._accepts_signed())
+        data = input_data(self, X, reset=True)
         result = self._call(minimum_volume, data, rank_of(self, data), caller=type(self).__name__)
         warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"])
         self._name(result, result.H)

@@ -32,7 +32,6 @@ from nonneg.integrative.problem import (
 from nonneg.iteration import Checkpoint, History, Progress, RelativeMeasure, StopReason, iterate
 from nonneg.iteration.progress import reporter
 
-INITS = ("nndsvd", "random")
 # Power iterations for the singular vectors of the initialization, and vectors beyond k: the subspace decides
 # where the descent begins, not where it ends.
 _POWER, _OVERSAMPLING = 6, 8
@@ -56,7 +55,6 @@ def integrate(
     k: int,
     *,
     lam: float,
-    init: str = "nndsvd",
     max_iter: int = 200,
     tol: float = 1e-4,
     rng: Seed = None,
@@ -71,12 +69,12 @@ def integrate(
     verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
     squared_norm = sum(one.squared_norm for one in data)
     with threads(n_jobs), single_threaded_blas():
-        first = initial_components(data, k, init=init, rng=generator(rng))
+        first = initial_components(data, k, generator(rng))
         saved = None
         if folder is not None:
             saved = Checkpoint.of(
                 folder,
-                ["integrative", k, lam, tol, init],
+                ["integrative", k, lam, tol],
                 [fingerprint(one.matrix) for one in data],
                 first.Ht,
                 from_numpy=lambda name, array: data[0].matrix.to_device(array),
@@ -127,11 +125,11 @@ class _Step:
         return new, {"loss": loss, "violation": violation + left}
 
 
-def initial_components(data: Sequence[DataSet], k: int, *, init: str, rng: np.random.Generator) -> Components:
+def initial_components(data: Sequence[DataSet], k: int, rng: np.random.Generator) -> Components:
     """Return shared components, and specific ones that are zero."""
     first, p = data[0].matrix, data[0].matrix.shape[1]
     n_rows = sum(one.matrix.shape[0] for one in data)
-    if init == "random" or k > min(n_rows, p):
+    if k > min(n_rows, p):
         size = math.sqrt(math.sqrt(sum(one.squared_norm for one in data) / (n_rows * p)) / k)
         Ht = size * np.abs(rng.standard_normal((p, k)))
     else:

@@ -7,17 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from nonneg._arguments import checked_checkpoint, checked_verbose
-from nonneg._arrays import to_float64, to_numpy
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.svd_lower_bound import squared_residual
 from nonneg.data import DataMatrix
 from nonneg.data.fingerprint import fingerprint
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError, UnknownNameError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
+from nonneg.initializers.custom import check_factor
 from nonneg.iteration import Checkpoint, Progress, Run
 from nonneg.iteration.history import History
 from nonneg.iteration.progress import reporter
@@ -49,7 +47,6 @@ def minimum_volume(
     data: DataMatrix,
     k: int,
     *,
-    nonnegative: bool = True,
     constraint: str = "sum-to-one",
     lam: float | None = None,
     noise: float | None = None,
@@ -69,19 +66,17 @@ def minimum_volume(
             f"vertices contains them all."
         )
     verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
-    given = _given_components(init, (k, data.shape[1]), nonnegative)
+    given = _given_components(init, (k, data.shape[1]))
     with threads(n_jobs):
         level = noise_level(data, k, noise)
         weight = level.weight(data.shape[0]) if lam is None else float(lam)
-        problem = Problem(
-            data, lam=weight, delta=level.sigma**2, nonnegative=nonnegative, constraint=constraint
-        )
+        problem = Problem(data, lam=weight, delta=level.sigma**2, nonnegative=True, constraint=constraint)
         H = initial_components(init, data, k, level, constraint) if given is None else given
         saved = None
         if folder is not None:
             saved = Checkpoint.of(
                 folder,
-                [caller, weight, level.sigma, nonnegative, constraint, tol],
+                [caller, weight, level.sigma, constraint, tol],
                 data.container,
                 fingerprint(data),
                 H,
@@ -129,21 +124,9 @@ def _result(problem: Problem, run: Run[State], level: NoiseLevel) -> MinVolResul
     )
 
 
-def _given_components(init: Any, shape: tuple[int, int], nonnegative: bool) -> FloatArray | None:
+def _given_components(init: Any, shape: tuple[int, int]) -> FloatArray | None:
     if isinstance(init, str):
         if init not in INITS:
             raise UnknownNameError.of("init", init, INITS)
         return None
-    H = to_float64(to_numpy(init))
-    if H.shape != shape:
-        raise ShapeError(
-            f"init must be the name of an initialization or an array of shape {shape}, one row per "
-            f"component; got shape {H.shape}."
-        )
-    if not np.isfinite(H).all():
-        raise InvalidDataError("init contains NaN or infinite entries.")
-    if nonnegative and H.min() < 0:
-        raise InvalidDataError(
-            "init has negative entries, but nonnegative=True. Set nonnegative=False, or clip."
-        )
-    return H
+    return check_factor(init, shape, "init", zeros=True)
