@@ -164,3 +164,19 @@ def test_signatures(tmp_path, capsys):
     for text in ("Signature 0", "C&gt;A", "#e32926", "30 tumors with 96 mutation types"):
         assert text in page
     assert main(["report", str(folder)]) == 0
+
+
+@pytest.mark.usefixtures("drawn")
+def test_logarithms_are_noticed_and_the_layer_of_counts_is_named(h5ad, tmp_path, capsys):
+    anndata = pytest.importorskip("anndata")
+    cells = anndata.read_h5ad(h5ad)
+    cells.layers["raw_counts"] = cells.X.copy()
+    cells.X = cells.X.log1p()
+    cells.write_h5ad(tmp_path / "logged.h5ad")
+    words = ["consensus", str(tmp_path / "logged.h5ad"), "-k", "2:4", "--restarts", "4", "--quiet"]
+    assert main([*words, "-o", str(tmp_path / "logs")]) == 0
+    assert "not in logarithms: pass --layer raw_counts." in capsys.readouterr().err
+    assert not (tmp_path / "logs" / "gene_tpm.tsv").exists()
+    assert main([*words, "--layer", "raw_counts", "-o", str(tmp_path / "counts")]) == 0
+    assert "logarithms" not in capsys.readouterr().err
+    assert (tmp_path / "counts" / "gene_tpm.tsv").exists()

@@ -47,12 +47,13 @@ def restart_parameters(options: argparse.Namespace) -> dict[str, Any]:
 def run(options: argparse.Namespace) -> None:
     """Read, factorize, write."""
     import numpy as np
+    import scipy.sparse
 
     from nonneg import ConsensusNMF
     from nonneg._arrays import to_float64
     from nonneg.cli import files
     from nonneg.consensus.genes import variable_genes
-    from nonneg.io.hdf5 import read_cell_column
+    from nonneg.io.hdf5 import layer_names, read_cell_column
     from nonneg.report import consensus, words
 
     folder = arguments.output_folder(options, options.file, "consensus")
@@ -64,6 +65,16 @@ def run(options: argparse.Namespace) -> None:
     if not text and options.group_by is not None:
         labels = read_cell_column(options.file, options.group_by)
     counts = table.X
+    values = counts.data if scipy.sparse.issparse(counts) else counts
+    whole = bool(np.all(values == np.rint(values)))
+    if not whole:
+        layers = [] if text else [name for name in layer_names(options.file) if "count" in name.lower()]
+        place = f"--layer {layers[0]}" if layers else "the counts"
+        terminal.note(
+            "note: the data have entries that are not whole numbers, as after log-normalization. Programs "
+            f"add up in counts, not in logarithms: pass {place}. No table of transcripts per million is "
+            "written."
+        )
     genes = counted = np.flatnonzero(np.asarray(counts.sum(axis=0)).ravel() > 0)
     if len(counted) < counts.shape[1]:
         empty = words.counted(counts.shape[1] - len(counted), "feature")
@@ -80,16 +91,18 @@ def run(options: argparse.Namespace) -> None:
     W = to_float64(W)
     tables.name_features(model, None if table.column_names is None else factorized)
     counts = counts[:, counted]
-    scores, tpm = (model.gene_spectra(counts, W, units=units) for units in ("z-score", "tpm"))
+    scores = model.gene_spectra(counts, W, units="z-score")
     groups = consensus.usage_by_group(W, labels, options.group_by or "")
     numbers = [f"program_{at}" for at in range(model.n_components_)]
     gene = ("gene", *numbers)
     written: dict[str, Any] = {
         "gene_scores.tsv": (gene, files.named_rows(known, scores.T)),
-        "gene_tpm.tsv": (gene, files.named_rows(known, tpm.T)),
         "spectra.tsv": (gene, files.named_rows(factorized, to_float64(model.components_).T)),
         "usages.tsv": (("sample", *numbers), files.named_rows(samples, W)),
     }
+    if whole:
+        tpm = model.gene_spectra(counts, W, units="tpm")
+        written["gene_tpm.tsv"] = (gene, files.named_rows(known, tpm.T))
     if groups:
         rows = [[each["name"], each["n"], *each["usage"].tolist()] for each in groups["entries"]]
         written["usage_by_group.tsv"] = (options.group_by, "samples", *numbers), rows

@@ -358,7 +358,7 @@ def rank_of(model: Any, data: DataMatrix, W: Any = None, H: Any = None, **option
     verbose = int(getattr(model, "verbose", 0))
     estimate = automatic_rank(on_host(data), n_jobs=model.n_jobs, verbose=verbose, **options)
     model.rank_estimate_ = estimate
-    announce(f"{type(model).__name__}: n_components='auto' takes {estimate.rank}. {estimate.reason}", verbose)
+    announce(f"{type(model).__name__}: n_components='auto' takes {estimate.rank}: {estimate.reason}", verbose)
     return int(estimate.rank)
 
 

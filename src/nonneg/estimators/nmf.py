@@ -391,7 +391,7 @@ class NMF(FactorizingEstimator):
         listed = ", ".join(str(at if names is None else names[at]) for at in columns)
         sentence = (
             f"{100 * share:.1f}% of what the loss measures is in {len(columns)} of {data.shape[1]} columns "
-            f"({listed}), so the others hardly count."
+            f"({'number ' if names is None else ''}{listed}), so the others hardly count."
         )
         quantities = {"columns": listed, "n_columns": data.shape[1]}
         return [Statement("column-balance", sentence, share, NEARLY_ALL, Verdict.FAILS, quantities)]

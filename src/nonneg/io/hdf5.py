@@ -159,6 +159,12 @@ def read_cell_column(path: Path, name: str) -> tuple[str, ...]:
         return tuple(_column(frame[name], name))
 
 
+def layer_names(path: Path) -> list[str]:
+    """Return the names of the layers."""
+    with open_checked(path, "Reading a .h5ad file") as file:
+        return list(file.get("layers", {}))
+
+
 def _column(column: Any, name: str) -> list[str]:
     if not is_group(column):
         return text_of(column[()])

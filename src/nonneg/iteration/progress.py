@@ -100,13 +100,12 @@ class Reporter(_Line):
         loss = f"loss {losses[-1]:.6g}, " if losses and not hasattr(losses[-1], "shape") else ""
         rate = (progress.n_iter - self._first) / elapsed
         remaining = (max_iter - progress.n_iter) / max(rate, 1e-9)
-        self._line = (
-            f"{self.name}: iteration {progress.n_iter}/{max_iter}, {loss}"
-            f"{rate:.3g} iterations/s, at most {remaining:.0f} s left"
-        )
-        _Line.prefix = f"{self._line}; "
+        self._line = f"{self.name}: iteration {progress.n_iter}/{max_iter}, {loss}"
+        self._line += f"{rate:,.0f} iterations/s" if rate > 10 else f"{rate:.2g} iterations/s"
+        line = f"{self._line}, at most {remaining:.0f} s left"
+        _Line.prefix = f"{line}; "
         if self._is_due():
-            _show(self._line)
+            _show(line)
 
     def close(self, sentence: str) -> None:
         """End the line."""
@@ -191,5 +190,5 @@ class StepCounter(_Line):
             ends = self.n_done == self.n_steps
             if self.verbose and (self._is_due() or ends):
                 seconds = (time.monotonic() - self._started) / self.n_done * (self.n_steps - self.n_done)
-                line = f"{self.name}: {self.n_done} of {self.n_steps} ({what}), about {seconds:.0f} s left"
-                _show(line, ends=ends)
+                line = f"{self.name}: {self.n_done} of {self.n_steps} ({what})"
+                _show(line if ends else f"{line}, about {seconds:.0f} s left", ends=ends)

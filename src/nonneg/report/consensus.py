@@ -65,7 +65,8 @@ def describe(
         "n_restarts": len(restarts),
         "converged": float(np.mean(restarts.converged[restarts.of(k)])),
     } | ({} if seconds is None else {"seconds": seconds})
-    recommended = "" if len(consensus.ranks_) == 1 else " is recommended" if k == 1 else " are recommended"
+    unclear = len(consensus.ranks_) == 1 or model.rank_reason_.startswith("No number stands out")
+    recommended = "" if unclear else " is recommended" if k == 1 else " are recommended"
     rows, columns = about["shape"]
     size = words.samples(about)
     if command == "signatures":

@@ -19,7 +19,7 @@ _COLUMNS = {
     "name": "name",
     "proportion": ("proportion", words.percent),
     "n_documents": "documents",
-    "npmi": ("NPMI", "{:.2g}".format),
+    "npmi": ("NPMI", "{:.2f}".format),
     "anchor": "anchor",
     "words": ("words", lambda top: " ".join(str(word) for word, _ in top[:8])),
 }

@@ -304,7 +304,7 @@ def test_dark_materials_and_corrupt_pixels_do_not_mislead_the_default():
         ({"n_endmembers": None}, "n_endmembers must be 'auto' or a whole number"),
         ({"n_endmembers": 2, "method_params": {"speed": 3}}, "method='auto' does not accept speed"),
         ({"n_endmembers": True}, "n_endmembers must be 'auto' or a whole number"),
-        ({"n_endmembers": 22}, "20 bands distinguish at most 21 spectra"),
+        ({"n_endmembers": 22}, "at most 21 spectra can be told apart"),
         ({"n_endmembers": 2, "negative_tol": "small"}, "negative_tol must be a number"),
         ({"n_endmembers": 2, "negative_tol": -1}, "negative_tol must be a number"),
         ({"n_endmembers": 2, "constraint": "sum"}, "constraint='sum'"),

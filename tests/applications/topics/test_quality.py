@@ -55,7 +55,7 @@ def test_small_groups_and_copies_do_not_become_topics(collection, of_collection)
     assert normalized_mutual_information(y[known], main[known]) > score + 0.05
     left_out = model.certificate_["documents-used"]
     assert left_out.quantities == {"n_copies": 50, "n_set_aside": 40}
-    assert "from 910 of 1000 documents, without 50 with the same words" in left_out.sentence
+    assert "from 910 of 1000 documents: 50 have the same words" in left_out.sentence
     assert len(model.set_aside_) == 40
     assert (y[model.set_aside_] == -1).all()
     assert np.diff(model.topic_proportions_).max() <= 1e-9  # numbered by share

@@ -196,8 +196,8 @@ class Unmixing(SavableEstimator):
             # A simplex has one corner more than dimensions; beyond that, no pixel has one answer.
             if k > pixels.n_bands + 1:
                 raise InvalidParameterError(
-                    f"n_endmembers={k} is too many: {pixels.n_bands} bands distinguish at most "
-                    f"{pixels.n_bands + 1} spectra. Ask for fewer."
+                    f"n_endmembers={k} is too many: at most {pixels.n_bands + 1} spectra can be told apart, "
+                    f"one more than bands ({pixels.n_bands}). Ask for fewer."
                 )
             result, endmembers = search_endmembers(
                 pixels,
