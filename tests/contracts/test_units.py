@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from nonneg import NMF, compare_ranks, factorize, non_negative_factorization
+from nonneg.data.door import Request, wrap
 from nonneg.exceptions import NonnegError
 from nonneg.initializers.registry import INITS
 from nonneg.solvers.registry import SOLVERS, choose_solver
@@ -35,10 +36,8 @@ def pairs(form):
     for solver in SOLVERS:
         for loss, beta in BETAS.items():
             try:
-                choose_solver(
-                    solver, container="sparse" if form == "sparse" else "dense", shape=DENSE.shape, k=K,
-                    beta=beta, missing=form == "missing",
-                )  # fmt: skip
+                X, more = FORMS[form]
+                choose_solver(solver, wrap(X, Request(missing=more.get("missing", "error"))), K, beta)
             except NonnegError:
                 continue
             yield pytest.param(form, solver, loss, id=f"{form}-{solver}-{loss}")

@@ -229,7 +229,7 @@ def test_an_estimator_gives_tensors_and_the_numbers_of_scipy(form, beta_loss):
     )
 
 
-@pytest.mark.parametrize("init", ["random", "nndsvda", "cone"])
+@pytest.mark.parametrize("init", ["random", "nndsvda", "cr1"])
 def test_initializations_agree_with_scipy(init):
     X = small(shape=(40, 25))
     options = {"init": init, "max_iter": 1, "tol": 0.0, "rng": 0, "solver": "hals"}

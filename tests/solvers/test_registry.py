@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from nonneg.exceptions import (
@@ -15,9 +17,20 @@ from nonneg.solvers.registry import (
     COORDINATE_DESCENT,
     SOLVERS,
     beta_of,
-    choose_solver,
     loss_name,
 )
+from nonneg.solvers.registry import (
+    choose_solver as choose,
+)
+
+
+def choose_solver(name, *, container, shape, k, beta, missing):
+    """Choose for data of which only this is known."""
+    data = SimpleNamespace(
+        container=container, shape=shape, has_missing=missing, counted_rows=lambda: shape[0]
+    )
+    return choose(name, data, k, beta)
+
 
 CALL = {"container": "dense", "shape": (100, 80), "k": 5, "beta": 2.0, "missing": False}
 

@@ -57,14 +57,7 @@ class ConsensusProblem:
                 f"init={self.restarts.init!r} does not draw random numbers, so all restarts would be equal. "
                 f"Use init='random'."
             )
-        choose_solver(
-            self.restarts.solver,
-            container=self.data.container,
-            shape=(n_rows, n_columns),
-            k=self.ranks[0],
-            beta=self.restarts.beta,
-            missing=False,
-        )
+        choose_solver(self.restarts.solver, self.data, self.ranks[0], self.restarts.beta)
 
     def root_and_folder(self, seed: Seed, folder: Path | None) -> tuple[int, Path | None]:
         """Return where seeds come from and where restarts are kept."""

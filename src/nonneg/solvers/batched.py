@@ -36,7 +36,7 @@ from nonneg.kernels.hals import batched_hals
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers import alternating, newton
-from nonneg.solvers.extrapolation import LOWEST_FRACTION, Schedule
+from nonneg.solvers.extrapolation import LOWEST_FRACTION, STEEP, Schedule
 from nonneg.solvers.hals import SHRINK, inner_passes
 from nonneg.solvers.mu import update_ratio
 from nonneg.solvers.newton import DAMPING, SHORTEST_STEP, correlations_of, shared_correlations
@@ -95,9 +95,7 @@ def restarts_per_batch(
     data: DataMatrix, k: int, solver: str, beta: float, penalties: Penalties, *, own_data: bool = False
 ) -> int:
     """Return how many restarts of a solver can run as one batch; 1 where they cannot."""
-    name = choose_solver(
-        solver, container=data.container, shape=data.shape, k=k, beta=beta, missing=data.has_missing
-    )
+    name = choose_solver(solver, data, k, beta)
     able = can_be_batched(data, name, {"beta": beta, "penalties": penalties, "free": None})
     if own_data:
         able = able and name == "newton" and isinstance(data, DenseMatrix)
@@ -431,7 +429,7 @@ class BatchedNewton(Batch):
         hopeless = rests & (torch.sum(gained, dim=1) > -nothing * torch.abs(loss))
         # Rounding only: the better pair is kept, and the stopping rule ends the run.
         stuck = ~good & (hopeless | (tries + 1 >= newton.TRIES))
-        momentum, ceiling = _scheduled(newton.SCHEDULE, momentum, now["ceiling"], good)
+        momentum, ceiling = _scheduled(STEEP, momentum, now["ceiling"], good)
         numbers = {
             "loss": torch.where(good, new_loss, loss),
             "momentum": momentum,

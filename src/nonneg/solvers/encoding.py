@@ -38,8 +38,9 @@ GUESS_PASSES, GUESS_SHRINK = 20, 0.02
 SHARED_STEPS = 2
 # The same for nonzeros on a GPU, and entries of these Hessians at a time.
 NONZERO_SHARED_STEPS, HESSIANS = 4, 1 << 26
-# Below this residual a row of a divergence that is not convex uses true second derivatives.
-NEAR = 0.05
+# Below this residual a row of a divergence that is not convex uses true second derivatives: farther from a
+# minimum they mislead. Where they did not help in so many steps, it must be ten times nearer.
+NEAR, PATIENCE = 0.05, 10
 # Maximum number of stored products of pairs of components; beyond it, all steps use shared correlations.
 MAX_PAIRS = 1 << 23
 # Sweeps over the nonzeros of a row per full gradient.
@@ -154,22 +155,16 @@ def _encode_sparse_array(
         factors = numpy_view(Ht.contiguous()), numpy_view(sums)
         return tensor_view(_encode_nonzeros(block.csr.to_scipy(), *factors, penalties, tol, max_iter))
     xp, csr, k = block.xp, block.csr, int(Ht.shape[1])
-    totals, scale = row_sums(csr.indptr, csr.data, plan=csr.plan), xp.sum(sums, axis=-1)
-    multiple = xp.where(scale > 0, totals / xp.where(scale > 0, scale, xp.ones_like(scale)), 0 * totals)
-    first = multiple[:, None] * xp.ones((1, k), dtype=Ht.dtype, device=Ht.device)
+    first = _equal(xp, row_sums(csr.indptr, csr.data, plan=csr.plan), xp.sum(sums, axis=-1), Ht)
     correlations = shared_correlations(1.0, Ht, xp.sum(Ht, axis=1))
+    step = max(1, HESSIANS // (k * k))
+    blocks = ((0, csr.shape[0]),) if csr.plan is None else [block[:2] for block in csr.plan.blocks]
     parts = []
-    for begin, end in _ranges(csr, max(1, HESSIANS // (k * k))):
-        rows = slice(begin, end)
+    for rows in (slice(at, min(at + step, end)) for begin, end in blocks for at in range(begin, end, step)):
         own = sums if sums.ndim == 1 else sums[rows, :]
         problem = _NonzeroRows(csr[rows], Ht, own, loss.lower_bound, penalties, correlations, tol)
         parts.append(_solve(problem, first[rows, :], max_iter))
     return xp.concat(parts, axis=0)
-
-
-def _ranges(csr: Any, step: int) -> list[tuple[int, int]]:
-    blocks = ((0, csr.shape[0]),) if csr.plan is None else [block[:2] for block in csr.plan.blocks]
-    return [(at, min(at + step, last)) for first, last in blocks for at in range(first, last, step)]
 
 
 def _few_nonzeros(x: Any) -> Any:
@@ -184,12 +179,9 @@ def _encode_nonzeros(
     csr: Any, Ht: Array, sums: Array, penalties: Penalties, tol: float, max_iter: int
 ) -> Array:
     totals = np.asarray(csr.sum(axis=1)).ravel()
-    scale = np.broadcast_to(sums, (len(totals), Ht.shape[1])).sum(axis=1)
-    multiple = np.where(scale > 0, totals / np.where(scale > 0, scale, 1), 0)
-    start = np.repeat(multiple[:, None], Ht.shape[1], axis=1).astype(Ht.dtype)
     W, _, _ = kl_passes(
         (csr.indptr, csr.indices, csr.data),
-        start,
+        _equal(np, totals, sums.sum(axis=-1), Ht),
         Ht,
         sums,
         l1=penalties.l1_W,
@@ -202,34 +194,22 @@ def _encode_nonzeros(
     return W
 
 
+def _equal(xp: Any, totals: Array, scale: Array, Ht: Array) -> Array:
+    """Return equal coefficients in every row, with which the model has the given total."""
+    safe = xp.where(scale > 0, scale, xp.ones_like(scale))
+    multiple = xp.where(scale > 0, totals / safe, xp.zeros_like(totals))
+    return xp.astype(
+        multiple[:, None] * xp.ones((1, Ht.shape[1]), dtype=Ht.dtype, device=Ht.device), Ht.dtype
+    )
+
+
 def _best_multiple(x: Array, Ht: Array, loss: BetaLoss, mask: Array | None) -> Array:
     # The scale s that minimizes the divergence of x from s Ht 1: sum x b^(beta - 1) / sum b^beta.
     xp = array_namespace(x, Ht)
     model = xp.clip(xp.sum(Ht, axis=1), min=loss.lower_bound)
     power = xp.ones_like(model) if loss.beta == 1 else model ** (loss.beta - 1)
     whole = xp.sum(power * model) if mask is None else mask @ (power * model)
-    multiple = ((x if mask is None else x * mask) @ power) / xp.clip(whole, min=loss.lower_bound)
-    return multiple[:, None] * xp.ones((1, Ht.shape[1]), dtype=Ht.dtype, device=Ht.device)
-
-
-@dataclass(frozen=True)
-class _Progress:
-    """Where the rows of a block stand: residual, and below which of them true second derivatives are used."""
-
-    residuals: Array
-    near: Array
-    used: Array
-    going: Array
-
-    @classmethod
-    def begin(cls, factor: Array) -> _Progress:
-        xp = array_namespace(factor)
-        residuals = xp.full(factor.shape[:1], float("inf"), dtype=factor.dtype, device=factor.device)
-        yes = xp.ones(factor.shape[0], dtype=xp.bool, device=factor.device)
-        return cls(residuals, xp.full_like(residuals, NEAR), xp.logical_not(yes), yes)
-
-    def take(self, rows: Array) -> _Progress:
-        return _Progress(self.residuals[rows], self.near[rows], self.used[rows], self.going[rows])
+    return _equal(xp, (x if mask is None else x * mask) @ power, whole, Ht)
 
 
 @dataclass(frozen=True)
@@ -252,32 +232,26 @@ class _DenseRows:
         # On a GPU none leave: to gather the others takes as long as a step.
         return 1.0 if isinstance(self.x, np.ndarray) else 0.0
 
-    def step(self, number: int, factor: Array, before: _Progress) -> tuple[Array, _Progress]:
-        """Move all rows."""
-        # Far from a minimum of a divergence that is not convex the true second derivatives mislead: a row
-        # where they did not help waits until it is ten times nearer.
+    def step(self, number: int, factor: Array, residuals: Array) -> tuple[Array, Array, Array]:
+        """Move all rows; return them, and where they were: their residuals, and which of them are done."""
         x = self.x
         xp = array_namespace(x, factor)
         shared = number < SHARED_STEPS or self.own is None
-        guarded = not self.loss.convex and not shared
-        exact = before.residuals < before.near if guarded else None
+        exact = None
+        if not self.loss.convex and not shared:
+            exact = residuals < NEAR * 0.1 ** (number // PATIENCE)
         model = self.shared if self.own is None or shared else self.own
         v = factor @ self.Ht.T
         if self.loss.offset:
             x, v = x + self.loss.offset, v + self.loss.offset
         problem = self.loss, self.penalties, self.mask
         new, _, residuals = newton_step(*problem, x, v, factor, self.Ht, self.squares, model, exact)
-        going = residuals > self.tol
-        near, used = before.near, before.used
+        done = residuals <= self.tol
         if not shared:
             # The step squares the residual.
             quick = residuals <= self.tol**0.5 / 30
-            quick = quick if exact is None else xp.logical_and(quick, exact)
-            going = xp.logical_and(going, xp.logical_not(quick))
-        if exact is not None:
-            failed = xp.logical_and(used, residuals > 0.5 * before.residuals)
-            near, used = xp.where(failed, 0.1 * residuals, near), exact
-        return new, _Progress(residuals, near, used, xp.logical_and(before.going, going))
+            done = xp.logical_or(done, quick if exact is None else xp.logical_and(quick, exact))
+        return new, residuals, done
 
     def take(self, rows: Array) -> _DenseRows:
         """Return the same for some of the rows, with their own observed entries."""
@@ -298,24 +272,13 @@ class _NonzeroRows:
     tol: float
     leaving: ClassVar[float] = 0.5  # to gather rows takes time as well
 
-    def step(self, number: int, factor: Array, before: _Progress) -> tuple[Array, _Progress]:
-        """Move all rows."""
+    def step(self, number: int, factor: Array, residuals: Array) -> tuple[Array, Array, Array]:
+        """Move all rows; return them, and where they were: their residuals, and which of them are done."""
         shared = number < NONZERO_SHARED_STEPS
-        new, residuals = nonzero_step(
-            self.csr,
-            factor,
-            self.Ht,
-            self.sums,
-            self.lower_bound,
-            self.penalties,
-            self.correlations if shared else None,
-        )
-        if shared:
-            # The damped diagonals of these steps may make a row look converged.
-            return new, before
-        # The step squares the residual.
-        going = residuals > max(self.tol, self.tol**0.5 / 30)
-        return new, replace(before, going=array_namespace(factor).logical_and(before.going, going))
+        problem = self.csr, factor, self.Ht, self.sums, self.lower_bound, self.penalties
+        new, residuals = nonzero_step(*problem, self.correlations if shared else None)
+        # The step squares the residual; damped diagonals of shared ones may make a row look converged.
+        return new, residuals, residuals <= (-1.0 if shared else max(self.tol, self.tol**0.5 / 30))
 
     def take(self, rows: Array) -> _NonzeroRows:
         """Return the same for some of the rows."""
@@ -327,19 +290,21 @@ def _solve(problem: _DenseRows | _NonzeroRows, factor: Array, max_iter: int) -> 
     """Move all rows until each meets the tolerance; those that are done stay as they are, or leave."""
     xp = array_namespace(factor)
     out, places = factor, None  # where the rows in work are among all; None for all of them
-    now = _Progress.begin(factor)
+    residuals = xp.full(factor.shape[:1], float("inf"), dtype=factor.dtype, device=factor.device)
+    going = residuals > 0
     for number in range(max_iter):
-        new, after = problem.step(number, factor, now)
-        factor = xp.where(now.going[:, None], new, factor)
-        now = after
-        n_going = int(xp.count_nonzero(now.going))
+        new, residuals, done = problem.step(number, factor, residuals)
+        factor = xp.where(going[:, None], new, factor)
+        going = xp.logical_and(going, xp.logical_not(done))
+        n_going = int(xp.count_nonzero(going))
         if n_going == 0:
             break
         if n_going < factor.shape[0] and n_going <= problem.leaving * factor.shape[0]:
             out = _placed(out, places, factor)
-            rows = xp.nonzero(now.going)[0]
+            rows = xp.nonzero(going)[0]
             places = rows if places is None else places[rows]
-            problem, factor, now = problem.take(rows), factor[rows, ...], now.take(rows)
+            problem, factor = problem.take(rows), factor[rows, ...]
+            residuals, going = residuals[rows], going[rows]
     return _placed(out, places, factor)
 
 

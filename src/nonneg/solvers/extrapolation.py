@@ -50,6 +50,10 @@ class Schedule:
         return Momentum(0.0 if given_up else momentum / self.decay, momentum or 1.0, restarts + 1)
 
 
+# Steeper than for least squares, from a smaller first momentum: for divergences.
+STEEP = Schedule(0.3, growth=1.1, ceiling_growth=1.02, decay=2.0)
+
+
 def extrapolates(momentum: Any) -> bool:
     """Tell whether there is a momentum; one on a GPU is not zero, and nobody waits for its value."""
     return on_gpu(momentum) or momentum != 0.0

@@ -283,10 +283,7 @@ def run_factorization(
     if signed_components:
         solver = _checked_semi(data, solver, penalties, frozen_components)
         init = "random" if init is None else init
-    shape = (round(data.counted_rows()), data.shape[1])
-    name = choose_solver(
-        solver, container=data.container, shape=shape, k=k, beta=beta, missing=data.has_missing
-    )
+    name = choose_solver(solver, data, k, beta)
     _check_signed(data, name, init)
     free = free_components(frozen_components, k, H)
     warn_of_one_sided_l1(penalties, free)

@@ -20,13 +20,11 @@ from nonneg.iteration import SlowDecrease
 from nonneg.iteration.loop import Candidates, Descent, changed, solver, unchanged
 from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.extrapolation import Schedule, extrapolate_bounded
+from nonneg.solvers.extrapolation import STEEP, extrapolate_bounded
 
 # Maximum number of sweeps over a row per update; one that changes the row by at most this fraction of the
 # first is the last.
 SWEEPS, SHRINK = 2, 0.1
-# Steeper than for least squares (Ang & Gillis 2019), from a smaller first momentum.
-SCHEDULE = Schedule(0.3, growth=1.1, ceiling_growth=1.02, decay=2.0)
 
 
 @dataclass(frozen=True)
@@ -100,10 +98,10 @@ class Sweeps:
     def candidates(self, state: DescentState) -> Candidates:
         """Yield the extrapolated iteration, and in case its loss is higher, the plain one."""
         momentum = state.momentum
-        faster, ceiling, _ = SCHEDULE.accepted(momentum, state.ceiling)
+        faster, ceiling, _ = STEEP.accepted(momentum, state.ceiling)
         yield changed(state, momentum=faster, ceiling=ceiling), self.advance, momentum
         if momentum:
-            slower, ceiling, _ = SCHEDULE.rejected(momentum)
+            slower, ceiling, _ = STEEP.rejected(momentum)
             yield changed(state, momentum=slower, ceiling=ceiling), self.advance, 0.0
         # Rounding only: keep the better pair and let the stopping rule end the run.
         yield changed(state, momentum=0.0), unchanged

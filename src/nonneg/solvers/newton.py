@@ -25,7 +25,6 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._compiled import core
-from nonneg._lazy import cached_property
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.matrix import rows_per_block
@@ -42,11 +41,9 @@ from nonneg.kernels.nonzeros import line_search, ratio_sums, row_hessians
 from nonneg.kernels.sparse_products import sampled_product
 from nonneg.losses.beta import BetaLoss, column_losses, over_blocks, sums_for_H, sums_for_W
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.extrapolation import LOWEST_FRACTION, Schedule, extrapolate_bounded, extrapolates
+from nonneg.solvers.extrapolation import LOWEST_FRACTION, STEEP, extrapolate_bounded, extrapolates
 from nonneg.solvers.mu import update_ratio
 
-# Steeper than for least squares (Ang & Gillis 2019), from a smaller first momentum.
-SCHEDULE = Schedule(0.3, growth=1.1, ceiling_growth=1.02, decay=2.0)
 # A rejected iteration is tried again with shorter steps of the columns that became worse.
 TRIES = 8
 # Steps of columns are powers of two, so that the rounding of losses does not change them, and at least this.
@@ -122,19 +119,14 @@ def damping(other: Array) -> Array:
     return DAMPING * array_namespace(other).mean(other, axis=0) ** 2
 
 
-def damped_squares(other: Array) -> Array:
-    """Return the squares of the fixed factor for the diagonals of Hessians."""
-    return other * other + damping(other)
-
-
 def capped_squares(other: Array) -> Array:
-    """Return the same for rows that stop by their own residual."""
+    """Return the damped squares of the fixed factor, for rows that stop by their own residual."""
     # Not beyond the largest square of a column: where all components are zero and the data are not, second
     # derivatives have a pole, and any addition would make the row look converged.
     xp = array_namespace(other)
     squares = other * other
     largest = xp.max(squares, axis=1, keepdims=True)
-    return squares + DAMPING * xp.minimum(xp.mean(other, axis=0)[None, :] ** 2, largest)
+    return squares + xp.minimum(damping(other)[None, :], DAMPING * largest)
 
 
 def newton_step(
@@ -153,12 +145,8 @@ def newton_step(
 
     `x` and the model `v` include the offset of the loss; the memory of `v` is used again.
     """
-    xp, l1, l2, bounds = (
-        array_namespace(factor),
-        penalties.l1_W,
-        penalties.l2_W,
-        (loss.beta, loss.lower_bound),
-    )
+    xp, l1, l2 = array_namespace(factor), penalties.l1_W, penalties.l2_W
+    bounds = loss.beta, loss.lower_bound
     slope, curvature = beta_kernels.newton_terms(
         x, v, mask, *bounds, curvature_bound=loss.curvature_bound, exact=exact
     )
@@ -308,23 +296,21 @@ def newton_pass(
     for rows of ones, in a last column) and Gram matrix for the update of H; the sum of the rows, and the
     penalty on them.
     """
+    plain = shared.loss.beta == 1.0 and block.observed is None and isinstance(W, np.ndarray)
     if shared.loss.at_nonzeros(block):
         work = _nonzeros
+    elif plain and isinstance(block.raw_rows(), np.ndarray) and core() is not None:
+        work = _tiles
     else:
-        work = _tiles if _takes_tiles(block, W, shared.loss) else _entries
+        work = _entries
     rows, sums = work(block, W, W_before, shared)
     return (rows,), (*sums, shared.penalties.of_W(rows, block.weights))
-
-
-def _takes_tiles(block: LocalMatrix, W: Array, loss: BetaLoss) -> bool:
-    """Tell whether the compiled core makes the pass in one call: Kullback-Leibler on a whole NumPy array."""
-    plain = loss.beta == 1.0 and block.observed is None and isinstance(W, np.ndarray)
-    return plain and isinstance(block.raw_rows(), np.ndarray) and core() is not None
 
 
 def _tiles(
     block: LocalMatrix, W: Array, W_before: Array | None, shared: RowPass
 ) -> tuple[Array, tuple[Any, ...]]:
+    # Kullback-Leibler on a whole NumPy array: the compiled core makes the pass in one call.
     return tiled_newton_pass(
         block,
         W,
@@ -332,7 +318,7 @@ def _tiles(
         shared.momentum,
         shared.Ht,
         shared.correlations,
-        damped_squares(shared.Ht),
+        shared.Ht * shared.Ht + damping(shared.Ht),
         l1=shared.penalties.l1_W,
         l2=shared.penalties.l2_W,
         lower_bound=shared.loss.lower_bound,
@@ -348,7 +334,8 @@ def _entries(
 ) -> tuple[Array, tuple[Any, ...]]:
     xp, Ht, loss = block.xp, shared.Ht, shared.loss
     n_rows, n_columns = block.shape
-    squares, moves, bounds = damped_squares(Ht), extrapolates(shared.momentum), (loss.beta, loss.lower_bound)
+    squares, moves = Ht * Ht + damping(Ht), extrapolates(shared.momentum)
+    bounds = loss.beta, loss.lower_bound
 
     def visit(begin: int, end: int) -> tuple[list[Array], tuple[Any, ...]]:
         x = block.dense_rows(begin, end)
@@ -400,18 +387,13 @@ def _nonzeros(block: Any, W: Array, W_before: Array | None, shared: RowPass) -> 
     new, _ = nonzero_step(
         block.csr, start, Ht, sums_for_W(block, Ht), lower_bound, shared.penalties, shared.correlations
     )
-    return new, (at_start, *_sums_for_H(block, new, shared))
-
-
-def _sums_for_H(block: Any, W: Array, shared: RowPass) -> tuple[Any, Any, Any, Any, Any]:
-    xp, Ht, weights = block.xp, shared.Ht, block.weights
-    sums = ratio_sums(
-        block.transposed, Ht, W, shared.loss.lower_bound, weights=weights, second=True, logs=True
-    )
-    gradient = sums_for_H(block, W) - sums.product
+    weights, xp = block.weights, block.xp
+    sums = ratio_sums(block.transposed, Ht, new, lower_bound, weights=weights, second=True, logs=True)
     diagonal = xp.concat([sums.second, sums.trace[:, None]], axis=1)
-    at_end = column_losses(block, W, Ht, sums.logs)
-    return at_end, gradient, diagonal, shared.gram(W, weights), xp.sum(block.weighted(W), axis=0)
+    at_end = column_losses(block, new, Ht, sums.logs)
+    gradient = sums_for_H(block, new) - sums.product
+    total = xp.sum(block.weighted(new), axis=0)
+    return new, (at_start, at_end, gradient, diagonal, shared.gram(new, weights), total)
 
 
 @dataclass(frozen=True)
@@ -442,16 +424,7 @@ class NewtonProblem:
     penalties: Penalties
     free: IntArray | None
     unit: float  # about the sum of a row of the data
-
-    @cached_property
-    def total_weight(self) -> float:
-        """The sum of the row weights."""
-        return self.data.total_weight()
-
-    @property
-    def nothing(self) -> float:
-        """The part of the loss that drowns in rounding."""
-        return NOTHING["float64" if "64" in str(self.data.dtype) else "float32"]
+    total_weight: float  # the sum of the row weights
 
     def column_penalties(self, Ht: Array) -> Array | float:
         """Return the penalty on every row of Ht, in float64; 0 where there is none."""
@@ -528,26 +501,23 @@ class NewtonProblem:
     def candidates(self, state: NewtonState) -> Candidates:
         """Yield the next state, and as long as its loss is higher, those after shorter steps."""
         begin, momentum, ceiling = state, state.momentum, state.ceiling
+        nothing = NOTHING["float64" if "64" in str(self.data.dtype) else "float32"]
         # After an iteration that kept its pair, which the last line here returned, the same tries would fail.
         stuck = state.W_before is None and state.steps is not None
         for _ in range(1 if stuck else TRIES):
-            following = self.schedule(momentum, ceiling)
-            changes = yield changed(begin, **following), self.attempt, momentum
+            # A momentum of zero may have been a rejected one: the schedule continues below it.
+            rejected = not momentum and ceiling < 1.0
+            following = STEEP.rejected(ceiling) if rejected else STEEP.accepted(momentum, ceiling)
+            trial = changed(begin, momentum=following.momentum, ceiling=following.ceiling)
+            changes = yield trial, self.attempt, momentum
             if momentum:
                 momentum, ceiling = 0.0, momentum
                 continue
-            if float(changes["gained"]) > -self.nothing * abs(float(state.loss)):
+            if float(changes["gained"]) > -nothing * abs(float(state.loss)):
                 break
             begin = changed(begin, steps=changes["shorter"])
         # Rounding only: keep the better pair and let the stopping rule end the run.
         yield changed(state, momentum=0.0, ceiling=1.0, W_before=None, Ht_plain=None), unchanged
-
-    def schedule(self, momentum: float, ceiling: float) -> dict[str, float]:
-        """Return the momentum of the next iteration and its ceiling, where this one is accepted."""
-        # A momentum of zero may have been a rejected one: the schedule goes on below it.
-        rejected = not momentum and ceiling < 1.0
-        following = SCHEDULE.rejected(ceiling) if rejected else SCHEDULE.accepted(momentum, ceiling)
-        return {"momentum": following.momentum, "ceiling": following.ceiling}
 
 
 def next_steps(xp: Any, steps: Array, gained: Array, change: Array, losses: Array) -> tuple[Array, Array]:
@@ -588,7 +558,7 @@ def scaled_newton(
     # Rejected iterations cost a pass more; they are rare.
     mean = data.mean()
     unit = data.shape[1] * mean if mean > 0 else 1.0
-    problem = NewtonProblem(data, BetaLoss.of(data, beta), penalties, free, unit)
+    problem = NewtonProblem(data, BetaLoss.of(data, beta), penalties, free, unit, data.total_weight())
     descent = Descent(problem.candidates, data.container)
 
     def step(state: NewtonState) -> tuple[NewtonState, dict[str, float]]:

@@ -1,9 +1,9 @@
 """One batch at a time: the past lives in two small arrays, and no sample is kept.
 
 For the Frobenius loss they are the decayed sums of X'W and W'W, and H is updated by a few passes of
-coordinate descent on them; where entries have weights, every feature has a sum of W'W of its own. For other
-losses they are the numerator and the denominator of the multiplicative update, as in scikit-learn's
-MiniBatchNMF.
+coordinate descent on them; where entries have weights or are missing, every feature has a sum of W'W of its
+own. For other losses they are the numerator and the denominator of the multiplicative update, as in
+scikit-learn's MiniBatchNMF.
 """
 
 from __future__ import annotations
@@ -72,17 +72,13 @@ def _least_squares_step(
     data: DataMatrix, W: SampleArray, Ht: Array, state: OnlineState, penalties: Penalties
 ) -> tuple[Array, OnlineState]:
     (n_columns, k), past = Ht.shape, state.denominator
-    own = data.is_weighted or (past is not None and past.shape[0] > k)
+    own = data.has_missing or (past is not None and past.shape[0] > k)
     if own:
         _, (grams, cross) = data.map_reduce_rows(_own_sums, W, n_out=0)
         gram = grams.dense().matrices
         if past is not None:
             past = data.xp.reshape(past, (-1, k, k)) + data.xp.zeros_like(gram)
             state = replace(state, denominator=past)
-    elif data.has_missing:
-        # A missing entry counts as what the model says of it, so that all columns share one Gram matrix.
-        gram = data.weighted_gram(W)
-        _, (cross,) = data.map_reduce_rows(_filled_cross, W, n_out=0, Ht=Ht)
     else:
         gram, cross = data.weighted_gram(W), data.transposed_times(W)
     state = _joined(state, data.shape[0], cross, gram, lambda past: (_times(Ht, past), past))
@@ -109,16 +105,6 @@ def _own_sums(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Any, Array
         )
         grams = DenseGrams(every)
     return (), (grams, block.transposed_times(W))
-
-
-def _filled_cross(block: Any, W: Array, *, Ht: Array) -> tuple[tuple[()], tuple[Array]]:
-    xp = block.xp
-    total = xp.zeros_like(Ht)
-    for start, stop in block.row_blocks(1 << 20):
-        rows = W[start:stop, :]
-        seen = xp.asarray(block.observed.dense_rows(start, stop)) != 0
-        total = total + xp.where(seen, block.dense_rows(start, stop), rows @ Ht.T).T @ rows
-    return (), (total,)
 
 
 def _multiplicative_step(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nonneg._registry import Entry, Registry
+from nonneg.data import DataMatrix
 from nonneg.exceptions import (
     InvalidParameterError,
     UnknownNameError,
@@ -83,19 +84,21 @@ class Solver(Entry):
 
     def minimizes(self, beta: float) -> bool:
         """Tell whether it minimizes the beta-divergence."""
-        return self.betas[0] <= beta <= self.betas[1]
+        return _is_within(beta, self.betas)
 
     def takes(self, container: str, beta: float) -> bool:
         """Tell whether it takes data in a container for a beta-divergence."""
         if container == "sparse-array" and "array" not in self.inputs:
             return False
-        if container.startswith("sparse"):
-            return self.sparse_betas is not None and self.sparse_betas[0] <= beta <= self.sparse_betas[1]
-        return container in self.inputs
+        return _is_within(beta, self.sparse_betas) if "sparse" in container else container in self.inputs
 
     def takes_missing(self, beta: float) -> bool:
         """Tell whether it takes missing entries for a beta-divergence."""
-        return self.missing is not None and self.missing[0] <= beta <= self.missing[1]
+        return _is_within(beta, self.missing)
+
+
+def _is_within(beta: float, betas: tuple[float, float] | None) -> bool:
+    return betas is not None and betas[0] <= beta <= betas[1]
 
 
 INFINITE = float("inf")
@@ -167,27 +170,24 @@ def loss_name(beta: float) -> str:
     return names.get(beta, f"beta-divergence (beta={beta:g})")
 
 
-def automatic(container: str, shape: tuple[int, int], k: int, beta: float, *, missing: bool) -> str:
+def _automatic(data: DataMatrix, k: int, beta: float) -> str:
     """Choose a solver by loss, shape and container."""
-    if beta == 1.0 and container == "sparse" and not missing:
-        return "kl-cd"
     if beta != 2.0:
-        return "newton"
+        zeros = beta == 1.0 and data.container == "sparse" and not data.has_missing
+        return "kl-cd" if zeros else "newton"
     # Where a product with the data costs little compared with the row subproblems, exact steps pay:
     # coordinate descent would need many passes over strongly correlated components. The container does not
     # matter, so that all of them take the same steps.
+    shape = round(data.counted_rows()), data.shape[1]
     narrow = min(shape) <= 32 * k and max(shape) >= 64 * min(shape)
-    if narrow and not missing:
-        return "anls"
-    return "hals"
+    return "anls" if narrow and not data.has_missing else "hals"
 
 
-def choose_solver(
-    name: str, *, container: str, shape: tuple[int, int], k: int, beta: float, missing: bool
-) -> str:
+def choose_solver(name: str, data: DataMatrix, k: int, beta: float) -> str:
     """Return the solver to run, or say why the chosen one cannot."""
+    container = data.container
     if name == "auto":
-        name = automatic(container, shape, k, beta, missing=missing)
+        name = _automatic(data, k, beta)
     elif name == "cd":
         if beta not in COORDINATE_DESCENT:
             raise UnsupportedLossError(
@@ -213,7 +213,7 @@ def choose_solver(
         raise UnsupportedInputError(
             f"solver={name!r} does not take {container} data. Solvers that do: {able}."
         )
-    if missing and not solver.takes_missing(beta):
+    if data.has_missing and not solver.takes_missing(beta):
         able = [other for other in _able(beta, container) if SOLVERS[other].takes_missing(beta)]
         raise UnsupportedError(
             f"solver={name!r} with beta_loss={loss_name(beta)!r} does not take missing entries. "

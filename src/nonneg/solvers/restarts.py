@@ -54,10 +54,7 @@ def run_restarts(
     """
     from nonneg.solvers.batched import can_be_batched, run_in_batches  # not every fit has restarts
 
-    shape = (round(data.counted_rows()), data.shape[1])
-    solver = choose_solver(
-        solver, container=data.container, shape=shape, k=k, beta=beta, missing=data.has_missing
-    )
+    solver = choose_solver(solver, data, k, beta)
     if SOLVERS[solver].accelerates:
         options = options | {"accelerate": False}  # beside each other they would hold many forms of X
     options = {"beta": beta, "penalties": penalties or Penalties(), "tol": tol, "free": free, **options}
