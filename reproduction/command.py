@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m reproduction", description=__doc__)
     add_arguments(parser)
     words = list(sys.argv[1:] if argv is None else argv)
-    terminal.begin(json=False, quiet="--quiet" in words)
+    terminal.begin(json=False)
     return guarded(lambda: run(parser.parse_args(words)))
 
 

@@ -33,7 +33,7 @@ def _empty_drawings(request, monkeypatch):
 def _times_are_durations():
     """See that the time in the record of a command is not longer than the test that ran it."""
     began = time.perf_counter()
-    terminal.begin(json=False, quiet=False)
+    terminal.begin(json=False)
     yield
     seconds = (terminal.outcome.record or {}).get("result", {}).get("seconds")
     assert seconds is None or 0 <= seconds <= time.perf_counter() - began

@@ -77,7 +77,7 @@ def test_damaged_results_are_named(how, said, results, capsys):
 
 def test_a_folder_that_is_not_there(tmp_path, capsys):
     assert main(["report", str(tmp_path / "none")]) == 2
-    assert "is not a folder" in capsys.readouterr().err
+    assert "contains no result.json" in capsys.readouterr().err
 
 
 TEXTS = [

@@ -48,14 +48,9 @@ EXAMPLES = {
         "nonneg fit table.csv",
         "nonneg fit counts.h5ad -k 20 --loss kullback-leibler -o programs",
         "nonneg fit faces.npy -k 49 --image-shape 19x19 --open",
-        "nonneg fit big.npy -k 30 --checkpoint run",
-        "nonneg fit big.npy -k 30 --device cuda",
+        "nonneg fit big.npy -k 30 --checkpoint run --device cuda",
     ),
-    "rank": (
-        "nonneg rank table.csv",
-        "nonneg rank counts.mtx --json > rank.json",
-        "nonneg rank big.npy --checkpoint run",
-    ),
+    "rank": ("nonneg rank table.csv", "nonneg rank counts.mtx --json > rank.json"),
     "consensus": (
         "nonneg consensus counts.h5ad -k 5:15 --restarts 100",
         "nonneg consensus counts.h5ad -k 8 --group-by cell_type --checkpoint run --open",
@@ -91,7 +86,7 @@ INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command."""
     words = list(sys.argv[1:] if argv is None else argv)
-    terminal.begin(json="--json" in words, quiet=not {"-q", "--quiet"}.isdisjoint(words))
+    terminal.begin(json="--json" in words)
     return guarded(lambda: _run(words), debug="--debug" in words)
 
 
@@ -133,6 +128,7 @@ def _run(words: list[str]) -> int:
         return 0
     if unknown and command is not None:
         command.error(f"unrecognized arguments: {' '.join(unknown)}{_suggestion(unknown[0], command)}")
+    terminal.outcome.quiet = getattr(options, "quiet", False)
     with terminal.standard_input_as_file(options), terminal.warnings_as_notes():
         options.run(options)
     if getattr(options, "json", False):

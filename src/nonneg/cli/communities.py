@@ -12,7 +12,6 @@ from nonneg.cli import arguments, terminal
 from nonneg.exceptions import InvalidParameterError
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # what XML cannot hold
-EXAMPLES = ("lesmis", "karate", "southern-women")
 
 
 OPTIONS = """
@@ -56,11 +55,10 @@ def run(options: argparse.Namespace) -> None:
     from nonneg.cli import files
     from nonneg.report import communities
     from nonneg.report.drawings import graph
+    from nonneg.report.record import clean
 
     if (options.edges is None) == (options.example is None):
-        raise InvalidParameterError(
-            f"Give either a file of edges or --example with one of {', '.join(EXAMPLES)}."
-        )
+        raise InvalidParameterError("Give either a file of edges or --example with the name of a graph.")
     if options.nodes is not None and options.labels is None:
         raise InvalidParameterError("--nodes is a table of nodes: name the column to compare with --labels.")
     folder = arguments.output_folder(options, options.example or options.edges, "communities")
@@ -75,7 +73,8 @@ def run(options: argparse.Namespace) -> None:
     columns = model.node_table()
     record.files = {"memberships.csv": files.table_file(columns, list(zip(*columns.values(), strict=True)))}
     if drawn := record.sections[-1][1]:
-        record.files["graph.svg"] = files.text_file(graph(drawn["nodes"], drawn["edges"]))
+        picture = clean(graph(drawn["nodes"], drawn["edges"]))
+        record.files["graph.svg"] = lambda path: path.write_text(picture, encoding="utf-8")
     record.files |= {f"graph.{ending}": partial(_write_graph, model) for ending in options.export}
     terminal.finish(folder, record)
 
@@ -94,8 +93,7 @@ def _read(options: argparse.Namespace) -> Any:
         graph, seconds = terminal.timed(read_graph, options.edges, **said)
     for note in graph.notes:
         terminal.note(f"note: {note}")
-    if not options.quiet:
-        terminal.note(f"read {graph.source} in {seconds:.1f} s")
+    terminal.progress(f"read {graph.source} in {seconds:.1f} s")
     return graph
 
 

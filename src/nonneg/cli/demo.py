@@ -23,8 +23,7 @@ def run(options: argparse.Namespace) -> None:
     import_optional("matplotlib", extra="report", purpose="The demo's report")
     folder = arguments.output_folder(options, "nonneg", "demo")
     table = Table(load_digits().data, source="handwritten digits", kind="npy")
-    if not options.quiet:
-        terminal.note(f"{len(table.X)} images of 8 x 8 pixels, {N_COMPONENTS} components")
+    terminal.progress(f"{len(table.X)} images of 8 x 8 pixels, {N_COMPONENTS} components")
     model = NMF(N_COMPONENTS, random_state=0, verbose=int(not options.quiet))
     W, seconds = terminal.timed(model.fit_transform, table.X)
     record = describe_fit(model, table, seconds, W=W, image_shape=(8, 8))

@@ -31,19 +31,18 @@ def run(options: argparse.Namespace) -> None:
     changes = _changes(options, model)
     folder = arguments.output_folder(options, options.model, "edited")
     inputs = _inputs(options, record)
-    documents = read_inputs(options.files, inputs, quiet=options.quiet)
+    documents = read_inputs(options.files, inputs)
     before = record.data["n_documents"] if record else len(documents.names)
     if len(documents.names) != before:
         terminal.note(f"note: there are now {len(documents.names)} documents; there were {before}")
     new, seconds = terminal.timed(edited, model, documents.contents, **changes)
     proportions = new.transform(documents.contents)
-    if not options.quiet:
-        moved = [
-            f"{old} is now {' and '.join(map(str, numbers))}"
-            for old, numbers in enumerate(new.edits_[-1]["mapping"])
-            if numbers != [old]
-        ]
-        terminal.note(f"numbers of topics: {', '.join(moved) or 'as before'}")
+    moved = [
+        f"{old} is now {' and '.join(map(str, numbers))}"
+        for old, numbers in enumerate(new.edits_[-1]["mapping"])
+        if numbers != [old]
+    ]
+    terminal.progress(f"numbers of topics: {', '.join(moved) or 'as before'}")
     write_topics(folder, new, proportions, documents, seconds, inputs)
 
 

@@ -19,15 +19,6 @@ TABLE_KINDS = frozenset({"csv", "tsv", "parquet"})
 """Formats of data whose factors are written as .csv too."""
 
 
-def text_file(text: str) -> Writer:
-    """Return a writer of text."""
-
-    def write(path: Path) -> None:
-        path.write_text(clean(text), encoding="utf-8")
-
-    return write
-
-
 def array_file(array: Any) -> Writer:
     """Return a writer of a .npy file."""
     return partial(write_npy, array=array)

@@ -104,8 +104,7 @@ def _chunks(table: Table, client: Any, options: argparse.Namespace) -> Any:
     threads = sum(client.nthreads().values())
     reader = tables.stored_reader(options) if hasattr(table.X, "stored") else None
     X = chunked_rows(table.X, threads, reader)
-    if not options.quiet:
-        terminal.note(f"{X.numblocks[0]} chunks on {len(client.nthreads())} workers, {threads} threads")
+    terminal.progress(f"{X.numblocks[0]} chunks on {len(client.nthreads())} workers, {threads} threads")
     return X
 
 

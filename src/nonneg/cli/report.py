@@ -18,11 +18,10 @@ def run(options: argparse.Namespace) -> None:
     from nonneg.report.record import REPORT, RESULT, clean, read_record, replaced_folder
 
     folder = options.folder
-    hint = "Give the folder that a command such as `nonneg fit -o` wrote."
-    if not folder.is_dir():
-        raise FileFormatError(f"{folder} is not a folder. {hint}")
     if not (folder / RESULT).is_file():
-        raise FileFormatError(f"{folder} contains no {RESULT}. {hint}")
+        raise FileFormatError(
+            f"{folder} contains no {RESULT}. Give the folder that a command such as `nonneg fit -o` wrote."
+        )
     record = read_record(folder / RESULT)
     if not record.sections:
         raise FileFormatError(f"There is no report of `nonneg {record.command}`.")

@@ -64,9 +64,8 @@ def run(options: argparse.Namespace) -> None:
     folder = arguments.output_folder(options, options.files[0], "sources")
     check_sound_folder(folder)
     first, *others = options.files
-    reading = {"quiet": options.quiet, "seconds": options.seconds}
-    recordings = [read_at(first, options.rate, **reading)]
-    recordings += [read_at(path, recordings[0].rate, **reading) for path in others]
+    recordings = [read_at(first, options.rate, options.seconds)]
+    recordings += [read_at(path, recordings[0].rate, options.seconds) for path in others]
     training, trained_on = _read_training(options, recordings[0].rate)
     model = SourceSeparation(options.sources, **_parameters(options))
     signals = [np.atleast_2d(sound.samples) for sound in recordings]
@@ -90,7 +89,7 @@ def run(options: argparse.Namespace) -> None:
     terminal.finish(folder, record)
 
 
-def read_at(path: Path, rate: int | None, *, quiet: bool = True, seconds: float | None = None) -> Sound:
+def read_at(path: Path, rate: int | None, seconds: float | None = None) -> Sound:
     """Read a sound with all channels at a rate, and of it the part that was asked for."""
     from nonneg.applications.audio import read_sound
 
@@ -102,10 +101,9 @@ def read_at(path: Path, rate: int | None, *, quiet: bool = True, seconds: float 
         sound = replace(sound, samples=sound.samples[..., : max(1, round(seconds * sound.rate))])
     if not sound.samples.any():
         raise InvalidDataError(f"{sound.source}: nothing but silence. Check the file and --seconds.")
-    if not quiet:
-        channels = "" if sound.n_channels == 1 else f", {sound.n_channels} channels"
-        length = sound.samples.shape[-1] / sound.rate
-        terminal.note(f"read {sound.source}: {length:.2f} s, {sound.rate} Hz{channels}")
+    channels = "" if sound.n_channels == 1 else f", {sound.n_channels} channels"
+    length = sound.samples.shape[-1] / sound.rate
+    terminal.progress(f"read {sound.source}: {length:.2f} s, {sound.rate} Hz{channels}")
     return sound
 
 
@@ -117,7 +115,7 @@ def _read_training(options: argparse.Namespace, rate: int) -> tuple[dict[str, An
         name, sign, rest = text.partition("=")
         is_named = bool(sign and name.strip()) and not Path(text).exists()
         name, path = (name.strip(), Path(rest)) if is_named else (Path(text).stem, Path(text))
-        sound = read_at(path, rate, quiet=options.quiet)
+        sound = read_at(path, rate)
         signals.setdefault(name, []).append(sound.samples)
         files.setdefault(name, []).append(sound.source)
     return signals, files

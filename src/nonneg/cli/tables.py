@@ -72,6 +72,7 @@ def write_h5ad(options: argparse.Namespace, model: Any, W: Any, names: Sequence[
 def read_input(options: argparse.Namespace, *, signed: bool = False, names: Sequence[str] = ()) -> Table:
     """Read the file as the options say; `signed` accepts negative entries, `names` are known columns."""
     from nonneg.io import read_table
+    from nonneg.report.words import counted
 
     started = time.perf_counter()
     table = _streamed_table(options, signed=signed)
@@ -86,16 +87,13 @@ def read_input(options: argparse.Namespace, *, signed: bool = False, names: Sequ
         _check_entries(table, options, signed=signed)
     if options.dtype is not None:
         table = replace(table, X=table.X.astype(options.dtype, copy=False))
-    if not options.quiet:
-        from nonneg.report.words import counted
-
-        rows, columns = table.X.shape
-        named = ["" if names is None else " (named)" for names in (table.row_names, table.column_names)]
-        labels = "" if table.labels is None else f", labels from {table.label_name}"
-        terminal.note(
-            f"read {table_name(table)} in {time.perf_counter() - started:.1f} s: {counted(rows, 'sample')}"
-            f"{named[0]} x {counted(columns, 'feature')}{named[1]}, {table.X.dtype}{labels}"
-        )
+    rows, columns = table.X.shape
+    named = ["" if names is None else " (named)" for names in (table.row_names, table.column_names)]
+    labels = "" if table.labels is None else f", labels from {table.label_name}"
+    terminal.progress(
+        f"read {table_name(table)} in {time.perf_counter() - started:.1f} s: {counted(rows, 'sample')}"
+        f"{named[0]} x {counted(columns, 'feature')}{named[1]}, {table.X.dtype}{labels}"
+    )
     return table
 
 
@@ -136,11 +134,10 @@ def _streamed_table(options: argparse.Namespace, *, signed: bool) -> Table | Non
     if stored.fits():
         stored.close()
         return None
-    if not options.quiet:
-        terminal.note(
-            f"{path.name} ({written_bytes(stored.n_bytes)}) does not fit in {written_bytes(memory)}: it is "
-            "read block by block"
-        )
+    terminal.progress(
+        f"{path.name} ({written_bytes(stored.n_bytes)}) does not fit in {written_bytes(memory)}: it is "
+        "read block by block"
+    )
     if options.transpose or getattr(options, "label_column", None):
         raise InvalidParameterError(
             f"{'--transpose' if options.transpose else '--label-column'} needs the whole table in memory, "

@@ -38,10 +38,10 @@ class Outcome:
 outcome = Outcome()
 
 
-def begin(*, json: bool, quiet: bool) -> None:
+def begin(*, json: bool) -> None:
     """Forget the last command; with `json`, standard output is for the record alone."""
     global outcome
-    outcome = Outcome(json, quiet)
+    outcome = Outcome(json)
 
 
 def say(text: str) -> None:
@@ -105,6 +105,12 @@ def note(text: str) -> None:
     """Write a line that is not part of the result: what happens, or what went wrong."""
     sys.stderr.write(harmless(text) + "\n")
     sys.stderr.flush()
+
+
+def progress(text: str) -> None:
+    """Write what happens, unless the user wants to see results only."""
+    if not outcome.quiet:
+        note(text)
 
 
 def harmless(text: str) -> str:

@@ -46,14 +46,13 @@ def run(options: argparse.Namespace) -> None:
     folder = arguments.output_folder(options, "stdlib" if options.stdlib else options.files[0], "topics")
     # By which `nonneg edit-topics` reads them again.
     inputs = {name: getattr(options, name) for name in ("stdlib", "text_column", "time_column", "lines")}
-    documents = read_inputs(options.files, inputs, quiet=options.quiet, vocabulary=options.vocabulary)
+    documents = read_inputs(options.files, inputs, options.vocabulary)
     parameters = _parameters(options, documents)
     n_topics = options.topics or len(parameters.get("anchors", ())) or "auto"
     model = TopicModel(n_topics, **parameters)
-    if not options.quiet:
-        sought = counted(n_topics, "topic") if isinstance(n_topics, int) else "the number of topics"
-        texts = counted(len(documents.names), "document")
-        terminal.note(f"{texts} from {documents.source}: looking for {sought}")
+    sought = counted(n_topics, "topic") if isinstance(n_topics, int) else "the number of topics"
+    texts = counted(len(documents.names), "document")
+    terminal.progress(f"{texts} from {documents.source}: looking for {sought}")
     proportions, seconds = terminal.timed(model.fit_transform, documents.contents)
     for name in ("documents-used", "documents-weighted"):
         if name in model.certificate_:
@@ -75,9 +74,7 @@ def write_topics(
     terminal.finish(folder, record)
 
 
-def read_inputs(
-    files: Sequence[Path], inputs: dict[str, Any], *, quiet: bool, vocabulary: Path | None = None
-) -> Any:
+def read_inputs(files: Sequence[Path], inputs: dict[str, Any], vocabulary: Path | None = None) -> Any:
     """Read documents as the options of a run said."""
     from nonneg.applications.topics.files import Documents, read_documents
 
@@ -91,8 +88,7 @@ def read_inputs(
         )
     from nonneg.datasets import load_standard_library
 
-    if not quiet:
-        terminal.note("reading the docstrings of the standard library")
+    terminal.progress("reading the docstrings of the standard library")
     library = load_standard_library()
     texts, names = library.extras["texts"], library.extras["objects"]
     return Documents(list(texts), list(names), None, "the docstrings of the standard library")

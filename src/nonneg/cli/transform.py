@@ -213,9 +213,9 @@ def _of_table(model: Any, path: Path, options: argparse.Namespace) -> tuple[Reco
             if table.X.shape[1] == read.X.shape[1]
             else f"note: the model uses {table.X.shape[1]} of the {read.X.shape[1]} columns, by name"
         )
-    elif (names is None) is not (read.column_names is None) and not options.quiet:
+    elif (names is None) is not (read.column_names is None):
         which = "the model" if names is None else tables.table_name(read)
-        terminal.note(f"note: {which} has no feature names; columns are used in their order")
+        terminal.progress(f"note: {which} has no feature names; columns are used in their order")
     # They have been compared; arrays without names would be warned about.
     vars(model).pop("feature_names_in_", None)
     W, seconds = terminal.timed(model.transform, table.X)
@@ -250,8 +250,7 @@ def _of_texts(model: Any, path: Path, options: argparse.Namespace) -> Record:
             f"{path} contains a model of texts, but {documents.source} contains numbers. Give texts, "
             "or name the column that contains them with --text-column."
         )
-    if not options.quiet:
-        terminal.note(f"{counted(len(documents.names), 'document')} from {documents.source}")
+    terminal.progress(f"{counted(len(documents.names), 'document')} from {documents.source}")
     W, seconds = terminal.timed(model.transform, documents.contents)
     record = _record(W, documents.source, seconds, "document", "topic")
     record.files["W.npy"] = files.array_file(W)
@@ -267,7 +266,7 @@ def _of_cube(model: Any, path: Path, options: argparse.Namespace) -> Record:
     from nonneg.io.cube import in_nanometers
 
     name, cube = options.files[0].name, unmix.read_image(options.files[0], options)
-    unmix.note_of(name, cube, options)
+    unmix.note_of(name, cube)
     maps, seconds = terminal.timed(model.transform, cube, mask=unmix.read_mask(options))
     if cube.wavelengths is not None and model.wavelengths_ is not None:
         shared = model.bands_ & cube.kept

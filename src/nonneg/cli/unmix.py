@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nonneg.cli import arguments, terminal
-from nonneg.exceptions import FileFormatError, InvalidParameterError, UnknownNameError
+from nonneg.exceptions import FileFormatError, InvalidParameterError
 
 if TYPE_CHECKING:
     from nonneg.io.cube import Cube
@@ -64,13 +64,13 @@ def run(options: argparse.Namespace) -> None:
 
     folder = arguments.output_folder(options, options.cube or "example", "unmixed")
     scene = _opened_scene(options)
-    note_of(scene.title, scene.cube, options)
+    note_of(scene.title, scene.cube)
     said = arguments.parameters(options, "method", "constraint", "negative_tol")
     model = Unmixing(scene.n_endmembers or "auto", **said)
     _, seconds = terminal.timed(model.fit, scene.cube, mask=scene.mask)
     record = cubes.describe(model, scene, seconds)
-    if record.result["estimates"] and not options.quiet:
-        terminal.note(f"-k {model.n_endmembers_}: {cubes.listed(record.result['estimates'])}")
+    if record.result["estimates"]:
+        terminal.progress(f"-k {model.n_endmembers_}: {cubes.listed(record.result['estimates'])}")
     names = cubes.endmember_names(record.details["endmembers"])
     places = np.flatnonzero(model.bands_) if model.wavelengths_ is None else in_nanometers(model.wavelengths_)
     # The format in which `--library` reads spectra.
@@ -86,10 +86,9 @@ def run(options: argparse.Namespace) -> None:
     terminal.finish(folder, record)
 
 
-def note_of(title: str, cube: Cube, options: argparse.Namespace) -> None:
+def note_of(title: str, cube: Cube) -> None:
     """Say how large an image is."""
-    if not options.quiet:
-        terminal.note(f"{title}: {cube.shape[0]} x {cube.shape[1]} pixels, {cube.shape[2]} bands")
+    terminal.progress(f"{title}: {cube.shape[0]} x {cube.shape[1]} pixels, {cube.shape[2]} bands")
 
 
 def maps_file(
@@ -133,8 +132,6 @@ def _opened_scene(options: argparse.Namespace) -> Scene:
         scene = _known_scene(number or 4, options)
     else:
         path = Path(options.cube)
-        if not path.suffix and not path.exists():
-            raise UnknownNameError.of("CUBE", options.cube, [REAL], other="the path of a cube")
         scene = Scene(read_image(path, options), path.name, number)
     if options.endmembers is not None:
         scene = replace(scene, n_endmembers=number)

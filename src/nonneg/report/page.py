@@ -228,7 +228,7 @@ def _strips(cells: Any, lines: Sequence[str], ends: Sequence[str], caption: str)
     for name, strip in zip(lines, cells, strict=True):
         image = element("img", src=_address(strip[None], "Blues"), alt=name, style=f"height: {height}px")
         rows.append([element("th", name if height > 12 else "", scope="row"), element("td", image)])
-    ramp = ["0", element("i", class_="ramp"), "maximum of each line"]
+    ramp = ["0", element("i", class_="ramp"), "maximum"]
     rows.append([element("td"), element("td", [element("span", one) for one in (ends[0], ramp, ends[1])])])
     return _figure(element("table", [element("tr", row) for row in rows], class_="strips"), caption)
 

@@ -127,7 +127,7 @@ def _components(model: Any, sound: Sound) -> list[Any]:
     n_frames = model.framing_.n_frames(sound.samples.shape[-1])
     return [
         drawings.factor_map(
-            model.model_.components_[:, order], "frequencies, low to high", None,
+            model.model_.components_[:, order], "frequency", None,
             "Templates: what a component gives to each frequency. Components are numbered as in --group",
             sort=False, lines=lines,
         ),

@@ -78,7 +78,10 @@ def describe(
     told = f"Words are shaded by weight{anchored}. Below them are documents that are mostly about the topic."
     sections = [["The topics", told, block("cards", cards=[_card(entry) for entry in topics])]]
     if selection:
-        sections.append(["How many topics", selection["reason"], _curves(selection)])
+        measures = {"modularity": selection["modularity"], "NPMI": selection["npmi"]}
+        errors = {"modularity": selection["modularity_error"]}
+        curves = drawings.curves(selection["candidates"], measures, "topics", k, errors)
+        sections.append(["How many topics", selection["reason"], curves])
     if course:
         sections.append(["Topics over time", *_course(course)])
     if len(merges) > 1:
@@ -130,20 +133,6 @@ def missing_dates(over_time: Mapping[str, Any]) -> str | None:
     count, wrong = over_time["n_missing"], over_time["unreadable"]
     which = f"; not a date: {wrong[0][1][:40]!r} ({wrong[0][0]})" if wrong else ""
     return f"{words.counted(count, 'document')} without a date left out of the topics over time{which}"
-
-
-def _curves(selection: Mapping[str, Any]) -> dict[str, Any]:
-    """Draw every measure that has a value for each candidate, with its standard error."""
-    candidates = selection["candidates"]
-    measures = {
-        name.replace("_", " ").replace("npmi", "NPMI"): values
-        for name, values in selection.items()
-        if not np.isscalar(values) and len(values) == len(candidates) and name != "candidates"
-    }
-    errors = {
-        name.removesuffix(" error"): measures.pop(name) for name in [*measures] if name.endswith(" error")
-    }
-    return drawings.curves(candidates, measures, "topics", selection["n_topics"], errors)
 
 
 def _card(entry: Mapping[str, Any]) -> dict[str, Any]:
