@@ -31,6 +31,7 @@ COMPARISON = re.compile(
     r"\b(?:fastest|quickest|most accurate|state of the art|outperform\w*|faster|slower|more accurate)\b"
     r"|\b(?:better|worse) (?:than|with)\b|\b(?:is|are) (?:the )?(?:best|better|worse)\b|\bfirst of\b"
     rf"|\bahead of\b|\b(?:{PARTS}) (?:the |of )(?:[\w']+ )?(?:time|error|memory|cost)\b|\bhalf that of\b"
+    r"|\b(?:nowhere else|no other (?:library|package)|the only (?:library|package|software))\b"
 )
 INHERITED = re.compile(r"set_\w+_request|set_output|[gs]et_params|get_metadata_routing|get_feature_names_out")
 
@@ -139,6 +140,7 @@ def test_the_errors_of_wine_on_readme():
         "It is 12 times faster.",
         "It is the best of all libraries.",
         "It takes a third of the time.",
+        "These methods exist nowhere else.",
     ],
 )
 def test_a_new_number_or_comparison_is_noticed(sentence, tmp_path):
