@@ -113,7 +113,7 @@ def _mixture(setting: Setting) -> list[dict[str, Any]]:
     ]
     for rule, one in labels.items():
         if set(one.tolist()) == {0, 1}:
-            found = separation.regroup(one).separate(signal)
+            found = separation.regroup({f"{at}": np.flatnonzero(one == at) for at in (0, 1)}).separate(signal)
             records.append({"method": rule} | scores(true, found, filtered=False))
     for method, beta_loss in BASELINES.items():
         found = stft_nmf(signal, rate, beta_loss)

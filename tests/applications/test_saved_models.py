@@ -86,14 +86,14 @@ def test_given_arrays_are_stored(recording, tmp_path):
         2,
         method="tl",
         n_components=3,
-        grouping=np.array([0, 1, 1]),
+        grouping={"low": [0], "high": [1, 2]},
         window=window,
         frame_length=32,
         max_iter=2,
         n_init=1,
     ).fit(recording)
     found = again(model, tmp_path)
-    np.testing.assert_array_equal(found.grouping, [0, 1, 1])
+    assert found.grouping == {"low": [0], "high": [1, 2]}
     np.testing.assert_array_equal(found.window, window)
     np.testing.assert_array_equal(found.separate(recording), model.separate(recording))
 
@@ -156,7 +156,7 @@ def test_a_vectorizer_of_ones_own_is_left_out_and_its_counts_are_taken(tmp_path)
 @pytest.mark.parametrize(
     ("name", "change", "said"),
     [
-        ("separation", {"groups_": np.array([0, 7])}, "without gaps"),
+        ("separation", {"groups_": np.array([0, 7])}, "components of each of 2 sources"),
         ("separation", {"framing_.window": np.zeros(32)}, "weight zero"),
         ("separation", {"framing_": {"class": "Framing", "frame_length": 32, "hop": 0}}, "damaged"),
         ("unmixing", {"endmembers_": -np.ones((3, 12))}, "nonnegative endmembers"),

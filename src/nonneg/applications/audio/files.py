@@ -81,6 +81,8 @@ def read_sound(
     InvalidDataError
         If it contains no samples, or one that is NaN or infinite.
     """
+    from scipy.signal import resample_poly
+
     name = Path(path).name
     samples, found, subtype = _decoded(Path(path))
     n_samples, n_channels = samples.shape
@@ -96,7 +98,8 @@ def read_sound(
             "file again with integer samples, or cut the damaged part out."
         )
     if rate is not None and rate != found:
-        one = _resampled(one, found, rate)
+        common = math.gcd(found, checked_count("rate", rate))
+        one = np.asarray(resample_poly(one, int(rate) // common, found // common, axis=-1))
     return Sound(one, found if rate is None else int(rate), n_channels, name, subtype)
 
 
@@ -177,14 +180,6 @@ def _checked_samples(samples: Any) -> FloatArray:
             f"of their type, such as {np.iinfo(entries.dtype).max}, or by their own maximum."
         )
     return numbers
-
-
-def _resampled(samples: FloatArray, rate: int, new_rate: int) -> FloatArray:
-    """Return a signal at another rate."""
-    from scipy.signal import resample_poly
-
-    common = math.gcd(rate, checked_count("rate", new_rate))
-    return np.asarray(resample_poly(samples, int(new_rate) // common, rate // common, axis=-1))
 
 
 def _decoded(path: Path) -> tuple[FloatArray, int, str]:

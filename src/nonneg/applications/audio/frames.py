@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.signal import get_window
 
+from nonneg._arguments import checked_count
 from nonneg._typing import FloatArray
 from nonneg.exceptions import DataTypeError, InvalidDataError, InvalidParameterError, ShapeError
 
@@ -56,10 +57,11 @@ class Framing:
     centered: bool = False
 
     def __post_init__(self) -> None:
-        check_whole("frame_length", self.frame_length, 2, None)
+        checked_count("frame_length", self.frame_length, 2)
         if self.hop is None:
-            object.__setattr__(self, "hop", max(self.frame_length // 2, 1))
-        check_whole("hop", self.hop, 1, self.frame_length)
+            object.__setattr__(self, "hop", self.frame_length // 2)
+        if checked_count("hop", self.hop) > self.frame_length:
+            raise InvalidParameterError(f"hop={self.hop} exceeds frame_length={self.frame_length}.")
         if self.centered and self.step > max(self.frame_length // 2, 1):
             raise InvalidParameterError(
                 f"hop={self.hop} is more than half of frame_length={self.frame_length}: samples at the end "
@@ -152,7 +154,7 @@ class Framing:
             raise DataTypeError(f"Expected frames of real numbers, got dtype {frames.dtype}.")
         # The weights are fractions, whatever the frames are.
         frames = frames if frames.dtype == np.float32 else frames.astype(np.float64)
-        check_whole("n_samples", n_samples, 1, None)
+        checked_count("n_samples", n_samples)
         expected = (self.n_frames(n_samples), self.frame_length)
         if frames.ndim < 2 or frames.shape[-2:] != expected:
             raise ShapeError(
@@ -199,14 +201,6 @@ def as_recordings(signals: Any) -> FloatArray:
     if recordings.shape[1] == 0:
         raise InvalidDataError("Expected a signal with at least one sample, got an empty one.")
     return recordings if recordings.dtype == np.float32 else recordings.astype(np.float64)
-
-
-def check_whole(name: str, value: Any, least: int, most: int | None) -> None:
-    """Check a whole number that is at most a frame long."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
-        bounds = f"of at least {least}" if most is None else f"from {least} to frame_length = {most}"
-        raise InvalidParameterError(f"{name} must be a whole number {bounds}, got {value!r}.")
 
 
 def window_weights(window: Any, length: int) -> FloatArray:

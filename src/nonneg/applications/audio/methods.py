@@ -12,7 +12,7 @@ from nonneg._arguments import checked_nonnegative
 from nonneg._registry import Entry, Registry
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.applications.audio.frames import Framing
-from nonneg.applications.audio.recordings import check_sound
+from nonneg.applications.audio.sources import check_sound
 from nonneg.applications.audio.spectrogram import (
     encode_spectrogram,
     fit_spectrogram,
@@ -72,7 +72,7 @@ FRAMING = {
 
 
 def fit_stft(
-    separation: Any, recordings: FloatArray, n_sources: int, n_components: int | None, rate: float | None
+    separation: Any, recordings: FloatArray, n_sources: int, rate: float | None
 ) -> tuple[Framing, NMF, FloatArray]:
     """Factorize a spectrogram; return framing, model and activations."""
     if separation.init not in (None, "random"):
@@ -80,24 +80,22 @@ def fit_stft(
             f"method='stft' begins with init='random', got {separation.init!r}; the learned transforms "
             "accept further initializations."
         )
-    framing = spectrogram_framing(
-        recordings, separation.frame_length, separation.hop, separation.window, rate
-    )
-    k = COMPONENTS_PER_SOURCE * n_sources if n_components is None else n_components
+    framing = spectrogram_framing(recordings, separation.frame_length, separation.window, rate)
+    k = separation.n_components or COMPONENTS_PER_SOURCE * n_sources
     check_sound(recordings, framing.frame_length)
     return framing, *_fit_spectrogram(separation, spectrogram(framing, [recordings]), k, "stft")
 
 
 def fit_frames(
-    separation: Any, recordings: FloatArray, n_sources: int, n_components: int | None, rate: float | None
+    separation: Any, recordings: FloatArray, n_sources: int, rate: float | None
 ) -> tuple[Framing, TransformNMF, FloatArray]:
     """Factorize the coefficients of frames in an orthogonal transform; return framing, model, activations."""
     length = FRAME_LENGTH if separation.frame_length is None else separation.frame_length
     window = FRAME_WINDOW if separation.window is None else separation.window
-    framing = Framing(length, separation.hop, window)
+    framing = Framing(length, window=window)
     check_sound(recordings, framing.frame_length)
     model = TransformNMF(
-        n_sources if n_components is None else n_components,
+        separation.n_components or n_sources,
         method="auto" if separation.method == "transform" else separation.method,
         method_params=separation.method_params,
         **_search(separation, FRAME_SEARCH),

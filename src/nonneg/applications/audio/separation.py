@@ -23,10 +23,11 @@ from nonneg.applications.audio.grouping import (
     group_components,
 )
 from nonneg.applications.audio.methods import FRAMING, METHODS
-from nonneg.applications.audio.recordings import check_sound, checked_recordings, checked_training
 from nonneg.applications.audio.sources import (
-    checked_groups,
+    check_sound,
     checked_n_sources,
+    checked_recordings,
+    checked_training,
     completed_names,
     grouped_by_hand,
     separation_certificate,
@@ -61,15 +62,14 @@ class SourceSeparation(SavableEstimator):
         transform, whichever explains held-out frames better ("transform").
     n_components : int or None
         The total number of components. None: with "stft" eight per source, with the other methods one.
-    grouping : str, dict or array-like of shape (n_components,), default "auto"
+    grouping : str or dict, default "auto"
         Which components belong to the same source. "timbre": those with similar spectral envelopes, by their
         mel-frequency cepstral coefficients. "timbre-dynamics": the same, where the dynamics of the
         activations (how rough they are, and how much faster they rise than fall) count as much. "auto": the
         one of these two whose sources have the more equal energies. "harmonic-percussive": two sources, of
         smooth and of rough activations. Or the components of each source by its name, as in
-        ``{"drums": [0, 2], "bass": [1]}``, where those not listed form a source called "rest"; or the source
-        of each component, numbered from 0.
-    frame_length, hop, window : int or None, int or None, str, tuple, array or None
+        ``{"drums": [0, 2], "bass": [1]}``, where those not listed form a source called "rest".
+    frame_length, window : int or None, str, tuple, array or None
         How signals are cut into frames; see `Framing`. None: with "stft" frames of 46, 93, 186 or
         372 ms, whichever concentrates the energy of the recording in the fewest coefficients, a quarter of
         a frame apart, with a Hann window; with orthogonal transforms 512 samples, half a frame apart, with
@@ -138,7 +138,6 @@ class SourceSeparation(SavableEstimator):
     n_components: int | None = None
     grouping: Any = "auto"
     frame_length: int | None = None
-    hop: int | None = None
     window: Any = None
     init: Any = None
     n_init: int | None = None
@@ -192,10 +191,7 @@ class SourceSeparation(SavableEstimator):
             raise InvalidParameterError(f"rate must be None or a sampling rate in hertz, got {rate!r}.")
         checked_checkpoint(self.checkpoint)
         recordings = checked_recordings(signals)
-        n_components = self.n_components
-        if n_components is None and not isinstance(self.grouping, str | Mapping):
-            n_components = int(np.size(self.grouping))
-        self.framing_, self.model_, self.activations_ = run(self, recordings, n_sources, n_components, rate)
+        self.framing_, self.model_, self.activations_ = run(self, recordings, n_sources, rate)
         self.rate_ = rate
         self.proposals_ = self.divergences_ = np.array([])
         if isinstance(self.model_, NMF):
@@ -256,7 +252,7 @@ class SourceSeparation(SavableEstimator):
 
         Parameters
         ----------
-        grouping : dict or array-like of int of shape (n_components,)
+        grouping : dict of str to list of int
             As the parameter of the class.
 
         Returns
@@ -357,11 +353,9 @@ class SourceSeparation(SavableEstimator):
                 f"expected {len(self.groups_)} components of {expected} bins, got {(n_components, n_bins)}. "
                 "The file is damaged."
             )
-        self.groups_ = checked_groups(self.groups_, n_components)
-        if (n_found := int(self.groups_.max()) + 1) != len(self.source_names_):
+        if not np.array_equal(np.unique(self.groups_), np.arange(len(self.source_names_))):
             raise FileFormatError(
-                f"the components belong to {n_found} sources, but {len(self.source_names_)} are named. "
-                "The file is damaged."
+                f"expected components of each of {len(self.source_names_)} sources. The file is damaged."
             )
 
 

@@ -1,4 +1,4 @@
-"""Sources: their number, names, components and shares of the energy."""
+"""Recordings and sources as users pass them, checked; names, components and energies of sources."""
 
 from __future__ import annotations
 
@@ -11,15 +11,79 @@ import numpy as np
 
 from nonneg._arguments import checked_count
 from nonneg._typing import FloatArray, IntArray
+from nonneg.applications.audio.frames import as_recordings
 from nonneg.applications.audio.grouping import GROUPINGS, best_proposal
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
-from nonneg.exceptions import InvalidParameterError, NonnegWarning, ShapeError, UnknownNameError
+from nonneg.exceptions import (
+    InvalidDataError,
+    InvalidParameterError,
+    NonFiniteDataError,
+    NonnegWarning,
+    UnknownNameError,
+)
 
 REST = "rest"
 """The source of what nobody named."""
 # A source with more of the energy leaves nothing to the others, and is worth a warning.
 MOST_ENERGY = 0.95
 ROUNDING = 1e-9
+
+
+def checked_recordings(signals: Any) -> FloatArray:
+    """Return recordings of equal length or the channels of one, (n_recordings, n_samples)."""
+    recordings = as_recordings(signals)
+    if not np.isfinite(recordings).all():
+        row, at = np.argwhere(~np.isfinite(recordings))[0]
+        raise NonFiniteDataError(
+            f"Sample {at} of recording {row} is {recordings[row, at]}. Expected finite numbers. Replace it, "
+            "or cut that part out."
+        )
+    # Files of floats may hold such samples; the fifth root leaves room for sums over a frame.
+    limit = float(np.finfo(recordings.dtype).max) ** 0.2
+    if (peak := float(np.abs(recordings).max())) > limit:
+        raise InvalidDataError(
+            f"The largest sample is {peak:.3g}: products of powers overflow in {recordings.dtype}. Divide "
+            "the recording by its largest sample, or read the file again if it is damaged."
+        )
+    return recordings
+
+
+def checked_training(training: Any) -> dict[str, list[FloatArray]]:
+    """Return the solo recordings of each source, by its name."""
+    if training is None:
+        return {}
+    if not isinstance(training, Mapping) or not training:
+        raise InvalidParameterError(
+            "training: expected solo recordings by the names of their sources, such as {'drums': signal, "
+            f"'bass': signal}}, got {'none' if isinstance(training, Mapping) else type(training).__name__}."
+        )
+    checked_names(list(training), "training")
+    return {
+        name: [checked_recordings(one) for one in (solo if _is_list(solo) else [solo])]
+        for name, solo in training.items()
+    }
+
+
+def _is_list(signals: Any) -> bool:
+    """Tell a list of signals from one array or one signal."""
+    return isinstance(signals, Sequence) and len(signals) > 0 and np.ndim(signals[0]) > 0
+
+
+def check_sound(recordings: FloatArray, frame_length: int, called: str = "recording") -> None:
+    """Reject recordings that are shorter than a frame, or silent."""
+    n_recordings, n_samples = recordings.shape
+    if n_samples < frame_length:
+        hint = "Record more, or use a shorter frame_length."
+        if n_recordings >= frame_length:
+            hint = "Recordings are rows: pass signals.T, whose rows are the channels."
+        raise InvalidDataError(
+            f"The {called} has {n_samples} samples, less than one frame of {frame_length}. {hint}"
+        )
+    if (recordings == recordings[:, :1]).all():
+        what = "constant: expected sound, got the same number throughout"
+        if not recordings.any():
+            what = "silent: expected sound, got zeros only"
+        raise InvalidDataError(f"The {called} is {what}. Check the file and its channel.")
 
 
 def default_names(n_sources: int) -> tuple[str, ...]:
@@ -56,15 +120,10 @@ def checked_n_sources(n_sources: Any, n_components: Any, grouping: Any, trained:
         least = len(trained) or (2 if n_sources is None else 1)
         fits = n_sources is None or n_sources >= least
         what = f"There are training recordings of {least} sources ({', '.join(trained)})"
-    elif isinstance(grouping, Mapping):
-        least = len(checked_names(list(grouping), "grouping"))
+    else:
+        least = len(checked_mapping(grouping))
         # One more if components are left over: they are the rest.
         fits = n_sources in (None, least, least + 1)
-        what = f"grouping names {least} sources"
-    else:
-        size = np.size(grouping) if n_components is None else n_components
-        least = int(checked_groups(grouping, int(size)).max()) + 1
-        fits = n_sources in (None, least)
         what = f"grouping names {least} sources"
     if not fits:
         raise InvalidParameterError(f"{what}, but n_sources={n_sources}. Leave n_sources out.")
@@ -77,33 +136,19 @@ def checked_n_sources(n_sources: Any, n_components: Any, grouping: Any, trained:
     return count
 
 
-def checked_groups(groups: Any, n_components: int) -> IntArray:
-    """Check the source of each component."""
-    labels = np.asarray(groups)
-    if labels.shape != (n_components,) or labels.dtype.kind not in "iu":
-        raise ShapeError(
-            f"Expected the source of each of {n_components} components, whole numbers from 0, got "
-            f"{labels.dtype} of shape {labels.shape}."
-        )
-    present = np.unique(labels)
-    if present[0] != 0 or present[-1] != len(present) - 1:
-        raise InvalidParameterError(
-            f"Sources are numbered from 0 without gaps; the groups name {present.tolist()}."
-        )
-    return labels.astype(np.intp)
-
-
-def grouped_by_hand(grouping: Any, n_components: int) -> tuple[IntArray, tuple[str, ...]]:
-    """Return the source of each component and the names of the sources, from a mapping or an array."""
-    if isinstance(grouping, str):
+def checked_mapping(grouping: Any) -> tuple[str, ...]:
+    """Return the names of the sources whose components are given."""
+    if not isinstance(grouping, Mapping):
         raise InvalidParameterError(
             "Expected the components of each source, such as {'drums': [0, 2], 'bass': [1]}, got "
             f"{grouping!r}."
         )
-    if not isinstance(grouping, Mapping):
-        labels = checked_groups(grouping, n_components)
-        return labels, default_names(int(labels.max()) + 1)
-    names = checked_names(list(grouping), "grouping")
+    return checked_names(list(grouping), "grouping")
+
+
+def grouped_by_hand(grouping: Any, n_components: int) -> tuple[IntArray, tuple[str, ...]]:
+    """Return the source of each component and the names of the sources."""
+    names = checked_mapping(grouping)
     labels = np.full(n_components, len(names), dtype=np.intp)
     for at, (name, members) in enumerate(grouping.items()):
         own = np.atleast_1d(np.asarray(members))
@@ -197,12 +242,10 @@ def warn_of_one_source(names: Sequence[str], shares: FloatArray) -> None:
     at = int(np.argmax(shares))
     if len(names) == 1 or shares[at] <= MOST_ENERGY + ROUNDING:
         return
-    numbered = tuple(names) == default_names(len(names))
-    called = f"Source {at + 1} of {len(names)}" if numbered else f"The source {names[at]!r}"
     warnings.warn(
-        f"{called} has {100 * shares[at]:.1f}% of the energy: the components were hardly separated. Try "
-        "another grouping (--grouping, or --group by hand), another number of components (--components), or "
-        "solo recordings of the sources (--train).",
+        f"The source {names[at]!r} has {100 * shares[at]:.1f}% of the energy: the components were hardly "
+        "separated. Try another grouping (--grouping, or --group by hand), another number of components "
+        "(--components), or solo recordings of the sources (--train).",
         NonnegWarning,
         stacklevel=4,
     )

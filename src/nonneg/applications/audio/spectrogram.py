@@ -31,30 +31,24 @@ BIN_UPDATES = 10
 
 
 def spectrogram_framing(
-    recordings: FloatArray, frame_length: int | None, hop: int | None, window: Any, rate: float | None
+    recordings: FloatArray, frame_length: int | None, window: Any, rate: float | None
 ) -> Framing:
     """Return the given transform, or the one among a few lengths that concentrates the energy best."""
     window = "hann" if window is None else window
     if frame_length is not None:
-        return stft_framing(frame_length, hop, window)
+        return stft_framing(frame_length, window)
     length = 2048 if rate is None else 1 << max(round(float(np.log2(SECONDS * rate))), 4)
     # At least four frames that share nothing.
-    base = min(length, 1 << max(int(np.log2(max(recordings.shape[1] // 4, 1))), 4))
-    lengths = {max(16, int(base * factor)) for factor in LENGTHS}
-    framings = [
-        stft_framing(length, hop, window)
-        for length in sorted(lengths)
-        if length <= max(base, recordings.shape[1] // 4) and (hop is None or hop <= length // 2)
-    ]
-    if not framings:
-        return stft_framing(base, hop, window)
+    longest = recordings.shape[1] // 4
+    base = min(length, 1 << max(int(np.log2(max(longest, 1))), 4))
+    lengths = sorted({max(16, int(base * factor)) for factor in LENGTHS})
+    framings = [stft_framing(length, window) for length in lengths if length <= max(base, longest)]
     return min(framings, key=lambda framing: spread(recordings, framing))
 
 
-def stft_framing(frame_length: Any, hop: int | None, window: Any) -> Framing:
+def stft_framing(frame_length: Any, window: Any) -> Framing:
     """Return the frames of ``librosa.stft``: centered, a quarter of a frame apart."""
-    if hop is None and is_count(frame_length):
-        hop = max(int(frame_length) // 4, 1)
+    hop = max(int(frame_length) // 4, 1) if is_count(frame_length) else None
     return Framing(frame_length, hop, window, centered=True)
 
 
