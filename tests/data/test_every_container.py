@@ -163,18 +163,18 @@ def test_scaled_blocks(form, X, rng):
 @pytest.mark.parametrize("form", ["dense", "dask", "streamed", TORCH])
 def test_compressed_data(form, X, rng):
     low = X[:, :3] @ rng.random((3, N_COLUMNS))
-    data = compressed(matrix(low, form, WEIGHTS), 3, dtype=matrix(low, form).dtype, scale=2.0)
+    data = compressed(matrix(low, form, WEIGHTS), 3, dtype=matrix(low, form).dtype)
     W, Ht = rng.random((N_ROWS, 2)), rng.random((N_COLUMNS, 2))
-    np.testing.assert_allclose(plain(data.times(data.to_device(Ht))), 2 * low @ Ht, atol=1e-9)
+    np.testing.assert_allclose(plain(data.times(data.to_device(Ht))), low @ Ht, atol=1e-9)
     product = plain(data.transposed_times(data.to_sample_array(W)))
-    np.testing.assert_allclose(product, 2 * low.T @ (WEIGHTS[:, None] * W), atol=1e-9)
-    assert data.squared_norm() == pytest.approx(4 * np.sum(WEIGHTS[:, None] * low**2))
-    assert data.total() == pytest.approx(2 * np.sum(WEIGHTS[:, None] * low))
-    assert data.extremes() == pytest.approx((2 * low.min(), 2 * low.max()))
+    np.testing.assert_allclose(product, low.T @ (WEIGHTS[:, None] * W), atol=1e-9)
+    assert data.squared_norm() == pytest.approx(np.sum(WEIGHTS[:, None] * low**2))
+    assert data.total() == pytest.approx(np.sum(WEIGHTS[:, None] * low))
+    assert data.extremes() == pytest.approx((low.min(), low.max()))
     assert data.count_nonzero() >= 3 * (N_ROWS + N_COLUMNS)  # every block holds V
-    np.testing.assert_allclose(plain(data.take_rows([5, 2])), 2 * low[[5, 2]], atol=1e-9)
+    np.testing.assert_allclose(plain(data.take_rows([5, 2])), low[[5, 2]], atol=1e-9)
     blocks = [plain(block.dense_rows(0, block.shape[0])) for block in data.local_blocks()]
-    np.testing.assert_allclose(np.concatenate(blocks), 2 * low, atol=1e-9)
+    np.testing.assert_allclose(np.concatenate(blocks), low, atol=1e-9)
     hidden = matrix(low, form, mask=np.arange(X.size).reshape(X.shape) > 0)
     for other in (hidden, matrix(low, "csr")):
         assert compressed(other, 3, dtype=np.float64) is None

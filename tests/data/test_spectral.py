@@ -130,8 +130,6 @@ def test_the_start_depends_on_the_number_of_columns_alone(rng):
     X = rng.random((20, 600))
     first, again = (leading_vectors(as_data_matrix(X), 3) for _ in range(2))
     np.testing.assert_array_equal(first, again)
-    drawn = leading_vectors(as_data_matrix(X), 3, 5)
-    np.testing.assert_allclose(np.abs(drawn.T @ first), np.eye(3), atol=1e-8)
 
 
 @pytest.mark.parametrize("k", [0, 8])
@@ -202,11 +200,7 @@ def test_the_bound_is_not_overstated_and_nearly_exact(container, matrix):
 
 def test_an_unfinished_lanczos_run_still_gives_a_floor(rng, lanczos, monkeypatch):
     X = rng.random((80, 60))
-
-    def hurried(*given, **options):
-        return block_lanczos(*given, **options | {"max_passes": 2})
-
-    monkeypatch.setattr(spectral_module, "block_lanczos", hurried)
+    monkeypatch.setattr(spectral_module, "_MAX_PASSES", 2)
     bound = eckart_young_bound(as_data_matrix(X), 10)
     assert bound.relative_error < true_error(X, 10) < bound.estimate
 
@@ -233,11 +227,10 @@ def test_the_bound_is_refused_where_entries_are_missing(container, matrix, rng):
 
 
 @pytest.mark.parametrize("max_passes", [1, 3, 4, 5, 6])
-def test_lanczos_may_end_after_any_pass(max_passes, rng):
+def test_lanczos_may_end_after_any_pass(max_passes, rng, monkeypatch):
+    monkeypatch.setattr(spectral_module, "_MAX_PASSES", max_passes)
     square = rng.standard_normal((90, 90))
-    values, vectors = block_lanczos(
-        lambda V: square.T @ (square @ V), 90, 5, rng, tol=0.0, max_passes=max_passes
-    )
+    values, vectors = block_lanczos(lambda V: square.T @ (square @ V), 90, 5, rng, tol=0.0)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(5), atol=1e-12)
     np.testing.assert_allclose(np.sum((square @ vectors) ** 2, axis=0), values)
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nonneg._random import Seed, generator
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import DataMatrix
 from nonneg.data.spectral import (
@@ -43,7 +42,7 @@ class EckartYoungBound(NamedTuple):
     failure_probability: float = 0.0  # over the random vectors: that the bound is too large
 
 
-def eckart_young_bound(data: DataMatrix, k: int, rng: Seed = None) -> EckartYoungBound:
+def eckart_young_bound(data: DataMatrix, k: int) -> EckartYoungBound:
     """Return a lower bound on the relative error of every factorization of rank k, nonnegative or not."""
     # Eckart & Young (1936), Psychometrika 1, 211-218.
     if data.has_missing:
@@ -66,7 +65,7 @@ def eckart_young_bound(data: DataMatrix, k: int, rng: Seed = None) -> EckartYoun
         most = found + k * rounding * float(values[0])
     else:
         # Vectors that depend on the entries: no matrix can be built to be orthogonal to them.
-        source = np.random.default_rng(int(fingerprint(data)[:16], 16)) if rng is None else generator(rng)
+        source = np.random.default_rng(int(fingerprint(data)[:16], 16))
         found, most = _largest_sum(data, k, source, rounding)
         probability = FAILURE_PROBABILITY
     rest = square - most - machine_epsilon(data) * square

@@ -70,7 +70,7 @@ class DataMatrix(ABC):
     is_weighted: bool = False
     numpy_out: bool = False
     is_sparse: bool = False
-    bit_sums: list[Any] | None = None  # what identifies the entries, where a first pass found it
+    digest: str | None = None  # of entries and row weights, where a first pass found it
     _extremes: tuple[float, float] | None = None
 
     @property

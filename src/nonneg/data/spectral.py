@@ -106,11 +106,9 @@ def _projected_gram(block: LocalMatrix, *, V: Any) -> tuple[tuple[()], tuple[Any
     return (), (gram,)
 
 
-def leading_vectors(
-    data: DataMatrix, k: int, rng: Seed = None, *, tol: float | None = None, max_passes: int = _MAX_PASSES
-) -> Float64Array:
+def leading_vectors(data: DataMatrix, k: int, *, tol: float | None = None) -> Float64Array:
     """Return the k leading right singular vectors."""
-    values, V = leading_eigenpairs(data, k, rng=rng, tol=tol, max_passes=max_passes)
+    values, V = leading_eigenpairs(data, k, tol=tol)
     return fixed_vectors(values, V, max(REPEATED, 100 * machine_epsilon(data)))
 
 
@@ -130,7 +128,7 @@ def check_count(data: DataMatrix, k: int) -> None:
 
 
 def leading_eigenpairs(
-    data: DataMatrix, k: int, *, rng: Seed = None, tol: float | None = None, max_passes: int = _MAX_PASSES
+    data: DataMatrix, k: int, *, rng: Seed = None, tol: float | None = None
 ) -> tuple[Float64Array, Float64Array]:
     """Return the k largest eigenvalues of X'X and their vectors."""
     n_columns = data.shape[1]
@@ -144,8 +142,7 @@ def leading_eigenpairs(
         like = data.xp.astype(data.to_device(np.zeros(1)), data.xp.float64)
     elif n_columns <= DENSE_COLUMNS or (4 * k > n_columns and n_columns <= _DENSE_LIMIT):
         return dense_eigenpairs(data, k)
-    options: dict[str, Any] = {"tol": tol, "max_passes": max_passes, "like": like}
-    return block_lanczos(lambda V: apply_gram(data, V), n_columns, k, source, **options)
+    return block_lanczos(lambda V: apply_gram(data, V), n_columns, k, source, tol=tol, like=like)
 
 
 def dense_eigenpairs(data: DataMatrix, k: int) -> tuple[Float64Array, Float64Array]:
@@ -203,7 +200,6 @@ def block_lanczos(
     rng: np.random.Generator,
     *,
     tol: float,
-    max_passes: int = 300,
     like: Array | None = None,
 ) -> tuple[Float64Array, Float64Array]:
     """Return the k largest eigenvalues and their vectors of a positive semidefinite operator.
@@ -227,7 +223,7 @@ def block_lanczos(
     block = xp.linalg.qr(drawn())[0]
     size, n_blocks = 0, 1
     values, rotation = np.zeros(0), np.zeros((0, 0))
-    for _ in range(max_passes):
+    for _ in range(_MAX_PASSES):
         new = slice(size, size + block.shape[1])
         size = new.stop
         basis[:, new] = block
@@ -292,15 +288,15 @@ def leading_range(data: DataMatrix, width: int) -> Float64Array:
     return np.linalg.qr(apply_gram(data, drawn))[0]
 
 
-def compressed(data: DataMatrix, width: int, *, dtype: Any, scale: float = 1.0) -> DataMatrix | None:
-    """Return `scale` X V V' in another dtype, from two passes; None where the container has no such form."""
+def compressed(data: DataMatrix, width: int, *, dtype: Any) -> DataMatrix | None:
+    """Return X V V' in another dtype, from two passes; None where the container has no such form."""
     # A product costs l (n_rows + n_columns) operations per column instead of n_rows n_columns, and a pass
     # over compressed data does not read X: for data out of memory it costs no pass over the disk. V nearly
     # spans the leading right singular vectors, so that X V V' is little worse than the best one of rank l.
     if data.has_missing:
         return None
     V = leading_range(data, width)
-    (rows,), _ = data.map_reduce_rows(_project, V=data.to_device(V), dtype=dtype, scale=scale)
+    (rows,), _ = data.map_reduce_rows(_project, V=data.to_device(V), dtype=dtype)
     projected = data.sample_matrix(rows)
     if projected is None:
         return None
@@ -310,5 +306,5 @@ def compressed(data: DataMatrix, width: int, *, dtype: Any, scale: float = 1.0) 
     return BlockView(projected, CompressedMatrix, n_columns=data.shape[1], V=held)
 
 
-def _project(block: LocalMatrix, *, V: Array, dtype: Any, scale: float) -> tuple[tuple[Array], tuple[()]]:
-    return (block.xp.astype(block.times(V) * scale, dtype),), ()
+def _project(block: LocalMatrix, *, V: Array, dtype: Any) -> tuple[tuple[Array], tuple[()]]:
+    return (block.xp.astype(block.times(V), dtype),), ()
