@@ -95,7 +95,7 @@ def test_forms_that_are_refused(X, error, said):
         ({"beta_loss": "frobenus"}, "beta_loss='frobenus' is not known.*, or a number. Did you mean 'frob"),
         ({"beta_loss": float("nan")}, "beta_loss must be finite"),
         ({"init": "nndsvdx"}, "init='nndsvdx' is not known.*Did you mean 'nndsvd"),
-        ({"init": "anchor"}, "init='anchor' is not known. Expected one of .'anchors', 'cr1'"),
+        ({"init": "anchor"}, "init='anchor' is not known. Expected one of .'cr1'"),
         ({"solver": "cd", "beta_loss": 0}, "Invalid beta_loss parameter: solver 'cd' does not handle"),
         ({"solver": "hals", "beta_loss": 1}, "solver='hals' does not minimize.*kullback-leibler.*mu"),
         ({"init": "custom"}, "init='custom' starts from given factors, but neither W nor H is given"),

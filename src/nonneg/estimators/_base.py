@@ -37,7 +37,6 @@ from nonneg.solvers.result import mean_deviance
 COUNT = [Interval(Integral, 1, None, closed="left")]
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 SHARED_VALUES: dict[str, list[Any]] = {
-    "n_components": COUNT,
     "n_init": COUNT,
     # Names are looked up in the registries, which know the near ones.
     "solver": [str],
@@ -56,6 +55,18 @@ SHARED_VALUES: dict[str, list[Any]] = {
     "checkpoint": [str, PathLike, None],
 }
 """The values of parameters that mean the same in every estimator."""
+VALUES_BY_TYPE: dict[str, list[Any]] = {
+    "bool": ["boolean"],
+    "int": COUNT,
+    "int | None": [*COUNT, None],
+    "float": [NOT_NEGATIVE],
+    "float | None": [NOT_NEGATIVE, None],
+    "int | str": [*COUNT, StrOptions({"auto"})],
+    "int | str | None": [*COUNT, StrOptions({"auto"}), None],
+    "str": [str],
+    "str | None": [str, None],
+}
+"""The values of other parameters of a factorizing estimator, by annotation; a class states the exceptions."""
 # Attributes of a fit, which no longer describe the model once a batch has changed it.
 OF_A_FIT = ("result_", "history_", "certificate_", "reconstruction_err_", "n_iter_")
 
@@ -72,6 +83,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
     components_: Array
     missing: str = "error"
     n_jobs: int | None
+    _parameter_constraints: ClassVar[dict[str, list[Any]]]
     # Fits, and returns what `_encoded` makes the transformed data from.
     _fit: ClassVar[Callable[..., Any]]
     _sparse_arrays: ClassVar[bool] = False  # whether it works on sparse tensors where they are
@@ -88,6 +100,12 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         "components_": StoredArray("n_components_", "n_features_in_", nonnegative=True),
         "feature_names_in_": Names("n_features_in_", optional=True),
     }
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        own, kinds = vars(cls).get("_parameter_constraints", {}), vars(cls).get("__annotations__", {})
+        typed = {name: VALUES_BY_TYPE[kind] for name, kind in kinds.items() if kind in VALUES_BY_TYPE}
+        cls._parameter_constraints = getattr(cls, "_parameter_constraints", {}) | typed | SHARED_VALUES | own
+        super().__init_subclass__(**kwargs)
 
     @property
     def _n_features_out(self) -> int:

@@ -22,7 +22,7 @@ from nonneg.cones.encoding import nearest_cones, project_on_cones, unit_rows
 from nonneg.cones.rank_one import ConeResult, cone_rank_one
 from nonneg.cones.streaming import SKETCH_SIZE, ConeStream, stream_after_fit, update_stream
 from nonneg.data import DataMatrix
-from nonneg.estimators._base import COUNT, SHARED_VALUES, WeightedEstimator, input_data, rank_of
+from nonneg.estimators._base import WeightedEstimator, input_data, rank_of
 from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.exceptions import FileFormatError
 from nonneg.losses.penalties import Penalties
@@ -146,11 +146,8 @@ class ConeNMF(WeightedEstimator):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SHARED_VALUES,
-        "n_components": [*COUNT, StrOptions({"auto"})],
         "first": [Interval(Integral, 0, None, closed="left"), StrOptions({"random"}), None],
         "seeding": [StrOptions(set(SEEDINGS))],
-        "bounds": ["boolean"],
     }
 
     def _fit(self, X: Any, sample_weight: Any = None) -> DataMatrix:

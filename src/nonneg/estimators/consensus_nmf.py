@@ -28,7 +28,7 @@ from nonneg.consensus.restarts import RestartOptions
 from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.data import DataMatrix
 from nonneg.data.door import Request, check_entries
-from nonneg.estimators._base import COUNT, SHARED_VALUES, WeightedEstimator, input_data
+from nonneg.estimators._base import COUNT, WeightedEstimator, input_data
 from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.estimators.scaled_columns import SCALES, column_scale, scaled_columns
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
@@ -206,14 +206,12 @@ class ConsensusNMF(WeightedEstimator):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SHARED_VALUES,
         "n_components": [*COUNT, "array-like", range],
         "n_init": [Interval(Integral, 2, None, closed="left")],
         "clustering": [StrOptions(set(CLUSTERINGS))],
         "density_threshold": [Interval(Real, 0, None, closed="neither")],
         "resample": [StrOptions(set(RESAMPLING)), None],
         "scale": [StrOptions({"auto", *SCALES}), None],
-        "init": [str],
     }
 
     def _fit(self, X: Any, sample_weight: Any = None) -> DataMatrix:

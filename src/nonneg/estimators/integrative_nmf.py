@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arrays import to_numpy
@@ -21,7 +19,6 @@ from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.annotated import AnnDataMatrix, is_anndata
 from nonneg.estimators._base import (
-    SHARED_VALUES,
     FactorizingEstimator,
     input_data,
     reconstructed,
@@ -218,12 +215,6 @@ class IntegrativeNMF(FactorizingEstimator):
         "specific_components_": StoredArray(
             "n_batches_", "n_components_", "n_features_in_", nonnegative=True
         ),
-    }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SHARED_VALUES,
-        "lam": [Interval(Real, 0, None, closed="left")],
-        "scale": ["boolean"],
     }
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -13,8 +13,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from nonneg._typing import SampleArray
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import (
-    COUNT,
-    SHARED_VALUES,
     FactorizingEstimator,
     input_data,
     rank_of,
@@ -125,8 +123,6 @@ class MinVolNMF(FactorizingEstimator):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SHARED_VALUES,
-        "n_components": [*COUNT, StrOptions({"auto"})],
         "constraint": [StrOptions(set(CONSTRAINTS))],
         "lam": POSITIVE,
         "noise": POSITIVE,

@@ -23,8 +23,6 @@ from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.certificates.svd_lower_bound import eckart_young_statement
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.estimators._base import (
-    COUNT,
-    SHARED_VALUES,
     FactorizingEstimator,
     input_data,
     rank_of,
@@ -232,23 +230,12 @@ class NMF(FactorizingEstimator):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SHARED_VALUES,
-        "n_components": [*COUNT, None, StrOptions({"auto"})],
-        "init": [str, None],
-        "shuffle": ["boolean"],
-        "batch_size": COUNT,
         "forget_factor": [Interval(Real, 0, 1, closed="right")],
-        "fresh_restarts": ["boolean"],
-        "fresh_restarts_max_iter": COUNT,
-        "max_no_improvement": [*COUNT, None],
-        "transform_max_iter": [*COUNT, None],
         "scale": [StrOptions(set(SCALES)), None],
         "missing": [StrOptions({"error", "mask"})],
         "negative": [StrOptions({"error", "keep"})],
         "robust": [StrOptions({"huber", "huber-rows"}), None],
         "robust_threshold": [Interval(Real, 0, None, closed="neither")],
-        "signed_components": ["boolean"],
-        "accelerate": ["boolean"],
     }
 
     @_fit_context(prefer_skip_nested_validation=True)

@@ -17,7 +17,7 @@ from nonneg._threads import threads
 from nonneg._typing import FloatArray, SampleArray
 from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.data import DataMatrix
-from nonneg.estimators._base import COUNT, NOT_NEGATIVE, SHARED_VALUES, WeightedEstimator, input_data, rank_of
+from nonneg.estimators._base import NOT_NEGATIVE, WeightedEstimator, input_data, rank_of
 from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.exceptions import FileFormatError, UnknownNameError
 from nonneg.iteration import Progress
@@ -164,12 +164,9 @@ class PurificationNMF(WeightedEstimator):
     checkpoint: str | PathLike[str] | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SHARED_VALUES,
-        "n_components": [*COUNT, StrOptions({"auto"})],
         "init": [str, "array-like"],
         "update": [StrOptions(set(UPDATES))],
         "normalize": [StrOptions({"l1", "l2"}), None],
-        "batch_size": [*COUNT, None],
         "tol": [NOT_NEGATIVE, None],
         "forget_factor": [Interval(Real, 0, 1, closed="both")],
     }

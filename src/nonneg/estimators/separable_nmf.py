@@ -17,7 +17,6 @@ from nonneg.data import DataMatrix
 from nonneg.estimators._base import (
     COUNT,
     NOT_NEGATIVE,
-    SHARED_VALUES,
     FactorizingEstimator,
     input_data,
 )
@@ -150,17 +149,12 @@ class SeparableNMF(FactorizingEstimator):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SHARED_VALUES,
-        "n_components": [*COUNT, None],
-        "method": [str],  # looked up in the registry, which knows near names
         "init": [str, "array-like", None],
         "tol": [NOT_NEGATIVE, None],
         "max_iter": [*COUNT, None],
         "sum_to_one": ["boolean", StrOptions({"auto"})],
         "energy": [Interval(Real, 0, 1, closed="right"), None],
         "normalize": [StrOptions({"l1", "l2"}), None],
-        "reduce": [*COUNT, None],
-        "centered": ["boolean"],
         "merge": [Interval(Real, 0, None, closed="neither"), None],
     }
 

@@ -20,7 +20,7 @@ from nonneg._threads import threads
 from nonneg._typing import Array
 from nonneg.data.annotated import is_anndata
 from nonneg.data.door import Request, wrap
-from nonneg.estimators._base import COUNT, SHARED_VALUES, FactorizingEstimator
+from nonneg.estimators._base import FactorizingEstimator
 from nonneg.estimators.saving import Fields, StoredArray, damaged
 from nonneg.exceptions import (
     DataTypeError,
@@ -160,12 +160,9 @@ class TransformNMF(FactorizingEstimator):
         "choice_": TransformChoice,
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SHARED_VALUES,
         "method": [StrOptions({"auto", *METHODS})],
         "eps0": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "init": [StrOptions({"random", "jd", "dct"}), "array-like", tuple, None],
-        "cross_initialize": ["boolean"],
-        "average_frames": COUNT,
     }
 
     def _accepts_signed(self) -> bool:
