@@ -187,22 +187,17 @@ class _Problem:
             deviations = deviations * math.sqrt(2 * float(loss or 0.0) / n_free)
         return cls(W, np.ascontiguousarray(Ht), deviations, data.observed, X, penalties)
 
-    def _normalized(self, W: FloatArray, Ht: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Give the columns of W the means of those of the estimate."""
-        means = W.mean(axis=0)
-        scale = np.where(means > 0, self.W.mean(axis=0) / np.where(means > 0, means, 1.0), 1.0)
-        return W * scale, Ht / np.where(scale > 0, scale, 1.0)
-
     def bootstrap(self, n_resamples: int, level: float, rng: np.random.Generator) -> ErrorEstimate:
         """Fit resamples, and turn the quantiles of their factors around the estimate."""
         # From the minimum near the estimate, which itself need not have converged.
         estimate = self._fitted(self.X, self.W, self.Ht)
-        model = estimate[0] @ estimate[1].T
+        model, k = estimate[0] @ estimate[1].T, self.Ht.shape[1]
         drawn = [np.full((n_resamples, *factor.shape), np.nan) for factor in estimate]
         for at in range(n_resamples):
             noise = self.deviations * rng.standard_normal(model.shape)
             fitted = self._fitted(model + noise, *estimate)
-            alike = _correlations(estimate[0], fitted[0])
+            with np.errstate(invalid="ignore", divide="ignore"):  # constant columns resemble none
+                alike = np.nan_to_num(np.corrcoef(estimate[0], fitted[0], rowvar=False))[:k, k:]
             own, other = linear_sum_assignment(-alike)
             good = alike[own, other] >= FOUND
             for draws, factor in zip(drawn, fitted, strict=True):
@@ -221,8 +216,11 @@ class _Problem:
     def _fitted(self, X: FloatArray, W: FloatArray, Ht: FloatArray) -> tuple[FloatArray, FloatArray]:
         data = DenseMatrix(np.where(self.deviations > 0, X, 0.0), np, observed=self.observed)
         options: dict[str, Any] = {"max_iter": MAX_ITER, "tol": TOL, "accelerate": False}
-        run = hals(data, W, Ht, penalties=self.penalties, **options)
-        return self._normalized(run.state.W, run.state.Ht)
+        fitted = hals(data, W, Ht, penalties=self.penalties, **options).state
+        # The columns of W get the means of those of the estimate.
+        means = fitted.W.mean(axis=0)
+        scale = np.where(means > 0, self.W.mean(axis=0) / np.where(means > 0, means, 1.0), 1.0)
+        return fitted.W * scale, fitted.Ht / np.where(scale > 0, scale, 1.0)
 
     def displacement(self, level: float) -> ErrorEstimate:
         """Move the mean contribution of each component to each feature as far as noise explains."""
@@ -295,13 +293,3 @@ class _Profile:
                 break
             last = now
         return W, Ht
-
-
-def _correlations(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the correlations of the columns of two arrays; 0 for constant ones."""
-    units = []
-    for array in (first, second):
-        centered = array - array.mean(axis=0)
-        norms = np.linalg.norm(centered, axis=0)
-        units.append(centered / np.where(norms > 0, norms, 1.0))
-    return units[0].T @ units[1]

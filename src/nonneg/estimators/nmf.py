@@ -414,23 +414,15 @@ class NMF(FactorizingEstimator):
                 W, _ = huber.encode(checked_dense(data), Ht, penalties)
         return data.to_caller(W)
 
-    def certify(
-        self,
-        X: Any,
-        *,
-        sample_weight: Any = None,
-        mask: Any = None,
-        entry_weight: Any = None,
-        uncertainty: Any = None,
-    ) -> Certificate:
+    def certify(self, X: Any, **weights: Any) -> Certificate:
         """Compare the error with the Eckart-Young lower bound, and add the outcome to `certificate_`.
 
         Parameters
         ----------
         X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
             The training data.
-        sample_weight, mask, entry_weight, uncertainty : array, optional
-            Those passed to `fit`.
+        **weights : Any
+            `sample_weight`, `mask`, `entry_weight` and `uncertainty` as passed to `fit`.
 
         Returns
         -------
@@ -438,8 +430,7 @@ class NMF(FactorizingEstimator):
             The certificate with the statement "eckart-young-bound", which costs as much as a few iterations.
         """
         check_is_fitted(self)
-        weights = {"mask": mask, "entry_weight": entry_weight, "uncertainty": uncertainty}
-        data = self._scaled(input_data(self, X, reset=False, sample_weight=sample_weight, **weights))
+        data = self._scaled(input_data(self, X, reset=False, **weights))
         if beta_of(self.beta_loss) != 2.0 or self.robust is not None:
             sentence = (
                 "The Eckart-Young lower bound applies to the Frobenius error, but another loss was minimized."
