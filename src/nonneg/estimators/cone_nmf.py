@@ -49,9 +49,7 @@ class ConeNMF(WeightedEstimator):
     first : int, "random" or None
         The sample that is the first centroid. None takes the one farthest from the mean direction, whatever
         `random_state` is.
-    seeding : {"farthest", "plus-plus"}, default "farthest"
-        The next centroid is the sample farthest from the previous ones (the paper's rule), or a random
-        sample, drawn with probability proportional to one minus its largest cosine with them.
+    {function: seeding}
     n_init : int, default 1
         Number of initializations; the clusters with the smallest error are kept. All first centroids but the
         first one are random.
@@ -123,6 +121,7 @@ class ConeNMF(WeightedEstimator):
     random_state: Seed = None
     n_jobs: int | None = None
 
+    _function: ClassVar[Any] = cone_rank_one
     _stored: ClassVar[Fields] = {
         **WeightedEstimator._stored,
         "labels_": StoredArray("n_samples", kind="i"),

@@ -1,12 +1,15 @@
 """Descriptions of parameters and attributes that mean the same in every estimator, and their insertion.
 
 A line ``{n_jobs, verbose}`` in the docstring of an estimator or of one of its methods stands for the entries
-of these names; `help` and the documentation show them in full.
+of these names, and ``{function: tol}`` for that of the function behind the estimator; `help` and the
+documentation show them in full.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 SHARED = {
@@ -74,19 +77,22 @@ SHARED = {
 }
 """Name -> type and lines of the description."""
 Member = TypeVar("Member", bound=Any)
-_MARKER = re.compile(r"^( *)\{(\w+(?:, \w+)*)\}$", re.MULTILINE)
+_MARKER = re.compile(r"^( *)\{(function: )?(\w+(?:, \w+)*)\}$", re.MULTILINE)
+_ENTRY = re.compile(r"^(\w+) : (.+(?:\n +.+)*)", re.MULTILINE)
 
 
-def documented(member: Member) -> Member:
-    """Insert the shared entries into the docstring of a class or function."""
+def documented(member: Member, function: Callable[..., Any] | None = None) -> Member:
+    """Insert the entries of the shared table, and those of a function, into a docstring."""
+
+    def entries(marker: re.Match[str]) -> str:
+        lines = []
+        for name in marker[3].split(", "):
+            kind, *description = described[name] if marker[2] else SHARED[name]
+            lines += [f"{name} : {kind}", *(f"    {line}" for line in description)]
+        return "\n".join(marker[1] + line for line in lines)
+
     if member.__doc__:
-        member.__doc__ = _MARKER.sub(_entries, member.__doc__)
+        text = "" if function is None else inspect.getdoc(function) or ""
+        described = {name: entry.replace("\n    ", "\n").split("\n") for name, entry in _ENTRY.findall(text)}
+        member.__doc__ = _MARKER.sub(entries, member.__doc__)
     return member
-
-
-def _entries(marker: re.Match[str]) -> str:
-    lines = []
-    for name in marker[2].split(", "):
-        kind, *description = SHARED[name]
-        lines += [f"{name} : {kind}", *(f"    {line}" for line in description)]
-    return "\n".join(marker[1] + line for line in lines)

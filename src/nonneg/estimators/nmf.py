@@ -45,6 +45,7 @@ from nonneg.solvers.factorize import (
     check_numbers,
     checked_negative,
     checked_rank,
+    factorize,
     initial_factors,
     run_of,
 )
@@ -82,17 +83,9 @@ class NMF(FactorizingEstimator):
         for "random" otherwise. "nndsvda" and "nndsvdar" reproduce scikit-learn's to the last digit: they
         replace zeros by numbers in the units of X, not of the factors, so the result depends on these units.
         No other result does.
-    n_init : int, default 1
-        Number of restarts with independent random initializations. The result with the lowest objective is
-        kept.
-    solver : str, default "auto"
-        A name in `nonneg.solvers.SOLVERS`, scikit-learn's "cd" (coordinate descent) or "mu" (multiplicative
-        updates), or "auto", which chooses by loss, shape and container.
+    {function: n_init, solver}
     {beta_loss}
-    tol : float, default 1e-4
-        Tolerance of the stopping rule of the solver (`SOLVERS[name].tol`).
-    max_iter : int, default 200
-        Maximum number of iterations, per restart.
+    {function: tol, max_iter}
     {random_state, alpha_W, alpha_H, l1_ratio, verbose, shuffle}
     batch_size : int, default 1024
         Used by `partial_fit`: a batch of up to this many samples multiplies the past by `forget_factor`, a
@@ -113,25 +106,7 @@ class NMF(FactorizingEstimator):
         Divide every column of X by its maximum, standard deviation (without centering) or sum, so that
         columns in large units do not dominate. `components_` are still in the units of X; loss,
         `reconstruction_err_`, penalties and certificate are those of the scaled columns.
-    missing : {"error", "mask"}, default "error"
-        Whether NaN is an error or a missing entry.
-    negative : {"error", "keep"}, default "error"
-        Whether negative entries of X are an error, or data such as noise leaves them. The Frobenius loss fits
-        nonnegative factors to them as they are: nothing is clipped or shifted.
-    robust : {"huber", "huber-rows"} or None
-        "huber" replaces the squares of residuals by their size beyond `robust_threshold`, so that outliers
-        count less; ``result_.outliers`` lists them. "huber-rows" does so with whole samples, by the root
-        mean square of their residuals; with a small threshold it is the L2,1 norm.
-    robust_threshold : float, default 4
-        In standard deviations, which are 1 without `uncertainty` or `entry_weight`. The default is that of
-        positive matrix factorization (Paatero 1997).
-    signed_components : bool, default False
-        Whether `components_` may have any sign (semi-NMF), for data of any sign such as embeddings. Frobenius
-        loss only.
-    accelerate : bool, default True
-        Whether HALS may run most iterations on compressed data and in float32 (only in float32 if X is
-        sparse), if X is large enough. Loss, stopping rule and certificate are those of X. Iterations count by
-        their cost.
+    {function: missing, negative, robust, robust_threshold, signed_components, accelerate}
     {device, n_jobs, callback, checkpoint}
 
     Attributes
@@ -213,6 +188,7 @@ class NMF(FactorizingEstimator):
     checkpoint: str | PathLike[str] | None = None
 
     _sparse_arrays: ClassVar[bool] = True
+    _function: ClassVar[Any] = factorize
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
         "components_": StoredArray("n_components_", "n_features_in_", finite=True),

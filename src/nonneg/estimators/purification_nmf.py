@@ -82,21 +82,15 @@ class PurificationNMF(WeightedEstimator):
         The warm start: samples that show one feature alone (successive projections), the directions of cones,
         fifty iterations of NMF, or given features. For cones and NMF, negative entries count as zeros. "auto"
         takes anchors or NMF, whichever the samples show to be mixed less.
-    update : {"regression", "covariance", "published"}, default "regression"
-        The regression on decoded weights, the update of the paper, or its algorithm as a whole; see
-        `nonneg.purify`.
+    {function: update}
     method_params : dict or None
         Further parameters of `nonneg.purify`: ``decode``, ``threshold``, ``threshold_decay``, ``step_size``,
         ``scale``, ``pseudo_inverse`` and ``balance``. All are chosen from the data unless given.
-    normalize : None, "l1" or "l2"
-        Scale the features found by `fit` to norm one, and the weights accordingly.
+    {function: normalize}
     batch_size : int or None
         The number of samples in a mini-batch. None: `fit` uses all samples in every iteration, and
         `partial_fit` updates the features after 1024 samples.
-    max_iter : int, default 100
-        Maximum number of iterations.
-    tol : float or None
-        When to stop; see `nonneg.purify`.
+    {function: max_iter, tol}
     forget_factor : float, default 0.7
         The weight of the past at each update of `partial_fit`.
     {random_state, verbose, n_jobs, callback, checkpoint}
@@ -172,6 +166,7 @@ class PurificationNMF(WeightedEstimator):
     }
 
     # Features may have negative entries.
+    _function: ClassVar[Any] = purify
     _stored: ClassVar[Fields] = {
         **WeightedEstimator._stored,
         "components_": StoredArray("n_components_", "n_features_in_", finite=True),

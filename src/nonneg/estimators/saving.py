@@ -156,10 +156,12 @@ class SavableEstimator(BaseEstimator):
     """A scikit-learn estimator with our errors, whose fit can be saved; `_stored` declares what is."""
 
     _stored: ClassVar[Fields] = {}
+    _function: ClassVar[Any] = None  # the function behind the estimator, which describes its parameters
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        for member in (cls, *vars(cls).values()):
-            if isinstance(member, type | FunctionType):
+        documented(cls, vars(cls).get("_function"))
+        for member in vars(cls).values():
+            if isinstance(member, FunctionType):
                 documented(member)
         super().__init_subclass__(**kwargs)
 

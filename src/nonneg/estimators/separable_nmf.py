@@ -33,43 +33,13 @@ class SeparableNMF(FactorizingEstimator):
 
     Parameters
     ----------
-    n_components : int or None
-        The number of anchors. None takes the number at which the residual of the samples, as a curve over the
-        number of anchors, bends most; the certificate shows the curve.
-    method : str, default "auto"
-        "auto" runs several methods and returns the anchors whose convex hull leaves the smallest sum of
-        squares; the statement "candidates" of the certificate shows that number for each. Or one method of
-        `nonneg.separable.METHODS`: "merit" (as published), "merit-exact" (solved to a duality gap),
-        "fast-gradient" (convex, for a few thousand samples), the greedy "spa", "snpa", "xray", "fast-anchor",
-        and "vca", or, with averages of samples as components, "smoothed-spa".
-    method_params : dict or None
-        Parameters of this method alone, for "merit" for example `lam`, the weight of the row sparsity, and
-        `mu`, its smoothing.
-    init : str, array of int or None
-        Convex methods: initial anchors, or the name of a method that finds them.
-    tol : float or None
-        "auto" and convex methods: the stopping tolerance; None is the default of each method.
-    max_iter : int or None
-        "auto" and convex methods: maximum number of iterations; None is the default of each method.
+    {function: n_components, method, method_params, init, tol, max_iter}
     sum_to_one : bool or "auto", default "auto"
         Whether the weights of a sample sum to one, or are only nonnegative. "auto" looks at the data: they do
         if the features of every sample sum to one.
-    energy : float or None
-        Look for anchors among the samples with the largest norms that account for this fraction of the
-        squared norm.
-    normalize : {"l1", "l2"} or None
-        Look for anchors among samples divided by this norm.
-    reduce : int or None
-        Look for anchors in the projection onto this number of leading directions.
-    centered : bool, default False
-        Whether the mean is subtracted before that projection.
-    merge : float or None
-        Keep one of the samples whose distances are below this fraction of the largest norm.
+    {function: energy, normalize, reduce, centered, merge}
     {random_state, n_jobs, verbose}
-    callback : callable, optional
-        "auto" and convex methods: called with a `Progress` after each iteration; True stops.
-    checkpoint : str or path, optional
-        "auto", "merit" and "merit-exact": a folder in which the run is saved and from which it is resumed.
+    {function: callback, checkpoint}
 
     Attributes
     ----------
@@ -139,6 +109,7 @@ class SeparableNMF(FactorizingEstimator):
     checkpoint: str | PathLike[str] | None = None
 
     # Points, and so components, may have negative entries.
+    _function: ClassVar[Any] = select_anchors
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
         "components_": StoredArray("n_components_", "n_features_in_", finite=True),

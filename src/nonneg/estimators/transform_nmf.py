@@ -27,6 +27,7 @@ from nonneg.exceptions import (
     ShapeError,
 )
 from nonneg.iteration import Progress
+from nonneg.transforms import learn_transform
 from nonneg.transforms.covariances import checked_frames
 from nonneg.transforms.encoding import (
     automatic_eps0,
@@ -59,25 +60,16 @@ class TransformNMF(FactorizingEstimator):
     eps0 : float or "auto", default "auto"
         Added to variances and model: power below which differences hardly count. "auto" is a tenth of the
         mean square of the frames.
-    n_init : int, default 1
-        The number of restarts; the best is kept.
+    {function: n_init}
     init : tuple, array, {"random", "dct", "jd"} or None
         An initialization (transform, components, activations), or a transform; random ones; the discrete
         cosine transform, or a joint diagonalizer of the frames' covariances, with random factors. None is
         "dct" for "auto", and otherwise "random".
-    cross_initialize : bool, default False
-        The published protocol (Appendix G of [1]_): both TL-NMF and JD+NMF are run, each also from the
-        solutions of the other.
-    max_iter : int, default 200
-        Maximum number of iterations; for "jd" of each stage.
-    tol : float, default 1e-7
-        Stop when the objective decreases by less than this per entry in ten iterations; 0 never stops.
+    {function: cross_initialize, max_iter, tol}
     average_frames : int, default 1
         Estimate variances by a moving average over this number of neighboring frames, for a single
         realization.
-    method_params : dict or None
-        Further parameters of the method, as in `learn_transform`: ``n_nmf_updates``, ``n_rotation_updates``,
-        ``max_trials`` and ``line_search``.
+    {function: method_params}
     {random_state, verbose, n_jobs, callback, checkpoint}
 
     Attributes
@@ -152,6 +144,7 @@ class TransformNMF(FactorizingEstimator):
     callback: Callable[[Progress], bool | None] | None = None
     checkpoint: str | PathLike[str] | None = None
 
+    _function: ClassVar[Any] = learn_transform
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
         "transform_": StoredArray("n_features_in_", "n_features_in_", finite=True),
