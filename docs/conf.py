@@ -63,7 +63,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "doc_module": ("nonneg",),
     "backreferences_dir": "generated/backreferences",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.Order",
     "abort_on_example_error": True,
     "show_memory": False,
     "remove_config_comments": True,

@@ -1,6 +1,6 @@
 """
-Communities: memberships of the characters of Les Miserables in overlapping communities
-==========================================================================================
+Communities of Les Miserables
+=============================
 
 `MixedMembership` estimates the number of communities and the memberships. Then methods are compared on a
 random graph with known memberships.

@@ -1,6 +1,6 @@
 """
-Cones: clusters of directions, their components, and error bounds
-=================================================================
+Cones of directions
+===================
 
 Points in three dimensions lie in three cones. `ConeNMF` finds them, `partial_fit` finds those of a shuffled
 stream in more dimensions, and the certificates bound the error.

@@ -1,6 +1,6 @@
 """
-The same fit in single and double precision, and on a GPU
-=========================================================
+Single and double precision
+===========================
 
 ``device="cuda"`` moves the work to a GPU; the data and the results stay NumPy arrays. Without a GPU, as on
 the machine that built this page, only the curves of the CPU are drawn.

@@ -1,6 +1,6 @@
 """
-Minimum volume: endmembers that no pixel shows
-==============================================
+Minimum volume
+==============
 
 A thousand pixels mix three spectra, and none is purer than 75%. Successive projections can only return
 pixels; `MinVolNMF` finds the corners of the smallest simplex around them.

@@ -1,6 +1,6 @@
 """
-Two notes a semitone apart, separated in a learned transform and in the cosine transform
-========================================================================================
+Two notes a semitone apart
+==========================
 
 A4 and A#4 sound one after the other and then together. A cosine transform of 40 ms has lines 12.5 Hz apart;
 `TransformNMF` puts its atoms where the notes are.

@@ -1,6 +1,6 @@
 """
-Mutational signatures: patterns of mutations in 500 tumors
-==========================================================
+Mutational signatures
+=====================
 
 The mutations of simulated tumors, 96 types x 500, are sums of five planted signatures. Restarts on resampled
 counts agree on them, and stability and error show how many there are.

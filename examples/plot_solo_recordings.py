@@ -1,6 +1,6 @@
 """
-Piano and drums separated with the help of solo recordings, in stereo
-=====================================================================
+Piano and drums
+===============
 
 A spectrogram is factorized into components, but which of them are the drums? Solo recordings of each
 instrument answer this: their templates explain the mixture.

@@ -1,6 +1,6 @@
 """
-Seed words, a tree over topics, and changes after the fit
-=========================================================
+Guided and edited topics
+========================
 
 Topics of the docstrings of Python's standard library, two of which are guided by seed words. The figure
 shows how similar they are; the tree is cut into groups, and each group is merged.

@@ -1,6 +1,6 @@
 """
-Unmixing: the endmembers of a hyperspectral image and their abundance maps
-==========================================================================
+Materials in an image
+=====================
 
 A synthetic image is mixed from four spectra, and `Unmixing` recovers them from its purest pixels.
 """

@@ -256,3 +256,13 @@ def test_published_versions_are_listed_the_newest_first(tmp_path):
     assert versions.write(tmp_path, "https://site") == ["dev", "0.10.0", "0.2.0"]
     assert "0.10.0/" in (tmp_path / "index.html").read_text("utf-8")
     assert '"url": "https://site/0.2.0/"' in (tmp_path / "versions.json").read_text("utf-8")
+
+
+def test_every_example_has_its_place_and_a_short_title():
+    spec = importlib.util.spec_from_file_location("gallery_order", ROOT / "docs" / "gallery_order.py")
+    gallery_order = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(gallery_order)
+    examples = sorted((ROOT / "examples").glob("plot_*.py"))
+    assert sorted(path.stem.removeprefix("plot_") for path in examples) == sorted(gallery_order.NAMES)
+    titles = [ast.get_docstring(ast.parse(path.read_text("utf-8"))).partition("\n")[0] for path in examples]
+    assert [title for title in titles if len(title) > 40] == []
