@@ -30,7 +30,7 @@ from nonneg.estimators._base import (
 )
 from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.estimators.scaled_columns import (
-    NEARLY_ALL,
+    HALF,
     SCALES,
     column_scale,
     dominant_columns,
@@ -344,7 +344,7 @@ class NMF(FactorizingEstimator):
         return H * (scale**power).astype(H.dtype if H.dtype.kind == "f" else np.float64)
 
     def _column_balance(self, data: DataMatrix, beta: float) -> list[Statement]:
-        """Say that a few columns account for nearly all of the loss, if they do."""
+        """Say that one or two columns account for most of the loss, if they do."""
         if self.scale is not None or data.is_weighted or not isinstance(data, LocalMatrix):
             return []
         dominant = dominant_columns(data, beta)
@@ -354,10 +354,10 @@ class NMF(FactorizingEstimator):
         listed = ", ".join(str(at if names is None else names[at]) for at in columns)
         sentence = (
             f"{100 * share:.1f}% of what the loss measures is in {len(columns)} of {data.shape[1]} columns "
-            f"({'number ' if names is None else ''}{listed}), so the others hardly count."
+            f"({'number ' if names is None else ''}{listed}); the others count for the rest."
         )
         quantities = {"columns": listed, "n_columns": data.shape[1]}
-        return [Statement("column-balance", sentence, share, NEARLY_ALL, Verdict.FAILS, quantities)]
+        return [Statement("column-balance", sentence, share, HALF, Verdict.FAILS, quantities)]
 
     def transform(
         self, X: Any, mask: Any = None, *, entry_weight: Any = None, uncertainty: Any = None

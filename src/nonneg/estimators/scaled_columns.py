@@ -13,9 +13,9 @@ from nonneg.data.views import ScaledMatrix
 from nonneg.exceptions import UnsupportedInputError
 
 SCALES = ("max", "std", "sum")
-# Columns dominate if a tenth of them, and no more than three, hold 95% of what the loss measures: proline
-# among the 13 columns of wine (98%), two areas among the 30 of breast cancer; no pixels of digits.
-NEARLY_ALL, _PART, _MOST, _FEWEST = 0.95, 0.1, 3, 4
+# Columns dominate if all of them count like fewer than two equal ones: their effective number is the inverse
+# of the sum of their squared shares (Hill 1973, Ecology 54). The largest share is then above a half.
+HALF = 0.5
 
 
 def column_scale(data: DataMatrix, kind: str) -> FloatArray:
@@ -51,18 +51,20 @@ def scaled_columns(data: DataMatrix, scale: FloatArray | None) -> DataMatrix:
 
 
 def dominant_columns(data: DataMatrix, beta: float) -> tuple[list[int], float] | None:
-    """Return the few columns that account for nearly all of the loss, and their share, if there are any."""
+    """Return the one or two columns that account for most of the loss, and their share, if there are any."""
     # Each entry counts in a beta-divergence about as much as its power beta: all alike for Itakura-Saito.
-    if beta <= 0 or data.shape[1] < _FEWEST:
+    if beta <= 0:
         return None
     _, (sums,) = data.map_reduce_rows(_column_powers, n_out=0, beta=beta)
     sums = to_float64(sums)
     order = np.argsort(-sums, kind="stable")
-    shares = np.cumsum(sums[order]) / max(float(sums.sum()), np.finfo(float).tiny)
-    n_few = int(np.searchsorted(shares, NEARLY_ALL)) + 1
-    if n_few > min(_MOST, max(1, _PART * data.shape[1])):
+    shares = sums[order] / max(float(sums.sum()), np.finfo(float).tiny)
+    squares = float(np.sum(shares**2))
+    # One or two columns are few only if there are more than twice as many.
+    if squares <= HALF or data.shape[1] <= 2 / HALF:
         return None
-    return order[:n_few].tolist(), float(shares[n_few - 1])
+    n_few = round(1.0 / squares)
+    return order[:n_few].tolist(), float(shares[:n_few].sum())
 
 
 def _column_powers(block: LocalMatrix, *, beta: float) -> tuple[tuple[()], tuple[Any]]:
