@@ -22,8 +22,11 @@ _COLUMNS = {
     "stability": ("stability", "{:.2f}".format),
     "recurrence": ("restarts", "{:.0%}".format),
     "usage": ("usage", words.percent),
-    "top": ("top genes", lambda top: ", ".join(name for name, _ in top[:8])),
-    "match": ("match", lambda one: f"{one['name'] or 'none'} ({one['nearest']}: {one['cosine']:.3f})"),
+    "top": ("top genes", words.shaded),
+    "match": (
+        "match (nearest, cosine)",
+        lambda one: f"{one['name'] or 'none'} ({one['nearest']}, cosine {one['cosine']:.3f})",
+    ),
 }
 
 
@@ -47,6 +50,7 @@ def describe(
         stable=map(bool, stable),
         **{name: getattr(best, name).tolist() for name in ("stability", "recurrence", "usage")},
     )
+    spectra = []
     for at, program in enumerate(programs):
         if scores is not None:
             top = np.argsort(-scores[at], kind="stable")[:_N_TOP].tolist()
@@ -54,6 +58,7 @@ def describe(
         else:
             program["spectrum"] = model.signatures_[at]
             program["match"] = None if matches is None else asdict(matches[at])
+            spectra.append(block("signature", shares=model.signatures_[at], title=f"Signature {at}"))
     n_stable = int(np.sum(stable))
     result = {
         "n_components": k,
@@ -77,7 +82,7 @@ def describe(
     sections = [
         _numbers(ranks, result, one),
         ["Do the restarts agree?", *_clustergram(best, result, one)],
-        [f"The {one}s", block("cards", cards=[_card(entry, one) for entry in programs])],
+        [f"The {one}s", block("table"), block("row", drawings=spectra)],
     ]
     if groups:
         entries = group_rows(groups["by"], [each.values() for each in groups["entries"]], one)
@@ -138,22 +143,3 @@ def _clustergram(best: Any, result: Mapping[str, Any], one: str) -> list[Any]:
         told += f" {words.counted(outliers, one)} unlike those of other restarts left out as outliers."
     caption = f"{one}s of all restarts, by cluster"
     return [told, block("pictures", pictures=[(drawings.shades(near, 1.0), caption, None)], kind="huge")]
-
-
-def _card(entry: Mapping[str, Any], one: str) -> dict[str, Any]:
-    """Return the card of a program or signature."""
-    title, match = f"{one.capitalize()} {entry['number']}", entry.get("match")
-    told = f"{words.percent(entry['usage'])} of the usage; {entry['recurrence']:.0%} of the restarts"
-    if match:
-        title += f": {match['name']}" if match["name"] else ""
-        told += (
-            f"; nearest known signature {match['nearest']} (cosine {match['cosine']:.3f}, next "
-            f"{match['second']} {match['second_cosine']:.3f}, by chance {match['chance']:.3f})"
-        )
-    if "spectrum" in entry:
-        content = block("signature", shares=entry["spectrum"], title=title)
-    else:
-        genes, scores = zip(*entry["top"], strict=True)
-        content = block("names", names=words.strongest(scores, genes, _N_TOP))
-    badge = (f"stability {entry['stability']:.2f}", "good" if entry["stable"] else "caution")
-    return {"title": title, "badges": [badge], "blocks": [content, block("note", text=f"{told}.")]}

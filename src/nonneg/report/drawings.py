@@ -196,6 +196,7 @@ def signature(shares: Sequence[float], title: str) -> Raw:
     axes.tick_params(axis="x", length=0)
     axes.set_xlim(-1, 96)
     label(axes, y="mutations, %", grid=False)
+    axes.set_title(title, color=INK, fontsize=11)
     return drawing(figure, title)
 
 

@@ -137,7 +137,6 @@ def missing_dates(over_time: Mapping[str, Any]) -> str | None:
 
 def _card(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the card of a topic."""
-    top = entry["words"][:_N_CHIPS]
     badges = [(words.percent(entry["proportion"]), "open")]
     badges += [("rests on few documents", "caution")] * entry["few_documents"]
     badges += [(f"anchor: {entry['anchor']}", "good")] * (entry["anchor"] is not None)
@@ -151,7 +150,7 @@ def _card(entry: Mapping[str, Any]) -> dict[str, Any]:
         for one in entry["examples"]
         if one["text"] or not one["name"].startswith("row ")  # a bare number of a row tells nothing
     ]
-    chips = words.strongest([weight for _, weight in top], [word for word, _ in top], _N_CHIPS)
+    chips = words.shaded(entry["words"][:_N_CHIPS])
     return {
         "title": f"Topic {entry['topic']}{': ' if entry['name'] else ''}{entry['name'] or ''}",
         "badges": badges,

@@ -67,8 +67,12 @@ def samples(data: Mapping[str, Any]) -> str:
 def strongest(weights: Any, names: Sequence[Any], count: int) -> list[tuple[Any, float]]:
     """Return the names of the largest entries, each with its size in percent of the largest."""
     order = np.argsort(-np.asarray(weights), kind="stable")[:count].tolist()
-    top = float(weights[order[0]]) if order else 0.0
-    return [(names[at], 100 * float(weights[at]) / top) for at in order if weights[at] > 0 < top]
+    return shaded([(names[at], float(weights[at])) for at in order])
+
+
+def shaded(names: Sequence[tuple[Any, float]]) -> list[tuple[Any, float]]:
+    """Return names with their weights in percent of the first, which is the largest."""
+    return [(name, 100 * weight / names[0][1]) for name, weight in names if weight > 0]
 
 
 def entries_of(**columns: Iterable[Any]) -> list[dict[str, Any]]:
