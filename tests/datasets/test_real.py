@@ -13,7 +13,7 @@ import scipy.sparse
 
 from nonneg import datasets
 from nonneg.datasets import real, store
-from nonneg.exceptions import FileFormatError, MissingDependencyError, NonnegError, UnknownNameError
+from nonneg.exceptions import FileFormatError, MissingDependencyError, NonnegError
 
 
 @pytest.fixture
@@ -127,8 +127,6 @@ def test_mutations_of_cohorts_are_joined_by_type(nowhere):
     assert tumors.feature_names == ("A[C>A]C", "A[C>A]A")
     np.testing.assert_array_equal(tumors.X, [[0, 9], [9, 1], [2, 9], [9, 3]])
     np.testing.assert_array_equal(tumors.y, range(4))
-    with pytest.raises(UnknownNameError, match="cohort='EW'"):
-        datasets.load_brca_sbs96(nowhere, cohort="EW")
 
 
 def test_articles_stay_sparse_and_have_their_words(nowhere):

@@ -9,7 +9,6 @@ import numpy as np
 from nonneg._optional import import_optional
 from nonneg.datasets.dataset import Dataset, Recording
 from nonneg.datasets.store import Home, Source, look_up, read_archive, retrieve
-from nonneg.exceptions import UnknownNameError
 
 _HOST = "https://raw.githubusercontent.com"
 _SCENES = f"{_HOST}/mhaut/HSI-datasets"
@@ -89,7 +88,7 @@ def load_samson(data_home: Home = None) -> Dataset:
     )
 
 
-def load_brca_sbs96(data_home: Home = None, *, cohort: str = "all") -> Dataset:
+def load_brca_sbs96(data_home: Home = None) -> Dataset:
     """Return the mutations of whole genomes of breast cancers.
 
     Parameters
@@ -97,31 +96,26 @@ def load_brca_sbs96(data_home: Home = None, *, cohort: str = "all") -> Dataset:
     data_home : path or None
         The folder that contains ``brca_sbs96_wgs/BRCA-EU.npz`` and the other cohorts; None searches
         ``NONNEG_DATA``, then the user's cache, then the source.
-    cohort : {"all", "EU", "FR", "UK", "US"}, default "all"
-        The cohort of patients.
 
     Returns
     -------
     Dataset
         `X` of shape (n_patients, 96), counts of the 96 types of single-base substitutions, one patient per
-        row (793 in all); `feature_names` are the types, `sample_names` the patients, and `y` is the cohort.
+        row (793 in all); `feature_names` are the types, `sample_names` the patients, `names` and `y` the
+        cohorts.
     """
-    if cohort not in ("all", *COHORTS):
-        raise UnknownNameError.of("cohort", cohort, ["all", *COHORTS])
-    chosen = tuple(COHORTS) if cohort == "all" else (cohort,)
-    tables = [_cohort(name, data_home) for name in chosen]
+    tables = [_cohort(name, data_home) for name in COHORTS]
     # The type of a mutation is the same column in every cohort, whatever the order in its file.
     types = [str(name) for name in tables[0]["types"]]
     columns = [[list(map(str, table["types"])).index(name) for name in types] for table in tables]
     parts = [table["V"][order].T for table, order in zip(tables, columns, strict=True)]
-    cohorts = list(COHORTS)
     return Dataset(
         X=np.concatenate(parts).astype(np.float64),
-        y=np.repeat([cohorts.index(name) for name in chosen], [len(part) for part in parts]).astype(np.intp),
+        y=np.repeat(np.arange(len(parts), dtype=np.intp), [len(part) for part in parts]),
         names=tuple(COHORTS),
         description=(
             "Breast cancers of ICGC, whole genomes: counts of the 96 types of single-base substitutions, one "
-            f"patient per row. Cohorts: {', '.join(chosen)}."
+            f"patient per row. Cohorts: {', '.join(COHORTS)}."
         ),
         sample_names=tuple(str(name) for table in tables for name in table["samples"]),
         feature_names=tuple(types),
