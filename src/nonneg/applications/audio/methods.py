@@ -23,6 +23,7 @@ from nonneg.estimators.nmf import NMF
 from nonneg.estimators.saving import StoredArray
 from nonneg.estimators.transform_nmf import TransformNMF
 from nonneg.exceptions import InvalidParameterError
+from nonneg.solvers.factorize import factorize
 from nonneg.transforms.options import METHODS as TRANSFORM_METHODS
 
 _HERE = "nonneg.applications.audio.methods"
@@ -131,10 +132,10 @@ def fit_templates(
     V, *heard = (spectrogram(framing, one) for one in ([recordings], *solos.values()))
     n_components = separation.n_components
     k = TEMPLATES_PER_SOURCE if n_components is None else n_components // len(solos)
+    # No more than there are frames to learn from. A dictionary need not be stationary: nothing warns of it.
+    options = {"rng" if name == "random_state" else name: value for name, value in search.items()}
     templates = [
-        # No more than there are frames to learn from.
-        NMF(min(k, len(solo)), beta_loss="kullback-leibler", **search).fit(solo).components_
-        for solo in heard
+        factorize(solo, min(k, len(solo)), beta_loss="kullback-leibler", **options).H for solo in heard
     ]
     H = np.concatenate(templates).astype(V.dtype)
     model = NMF(len(H), beta_loss="kullback-leibler", **search | {"n_init": 1})
