@@ -101,9 +101,9 @@ def pyliger_fit(liger: Any, seed: int) -> tuple[list[np.ndarray], np.ndarray, li
     )
 
 
-def ours(Xs: list[Any], seed: int, lam: float) -> tuple[list[np.ndarray], np.ndarray, list[np.ndarray]]:
+def ours(Xs: list[Any], lam: float) -> tuple[list[np.ndarray], np.ndarray, list[np.ndarray]]:
     """Factorize with nonneg."""
-    model = IntegrativeNMF(K, lam=lam, scale=False, random_state=seed, n_jobs=THREADS)
+    model = IntegrativeNMF(K, lam=lam, scale=False, n_jobs=THREADS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         Ws = model.fit_transform(Xs)
@@ -127,8 +127,8 @@ def race(seeds: list[int]) -> list[dict[str, Any]]:
     alone = [neighbors(NMF(K, init="nndsvd", max_iter=200, tol=1e-3).fit_transform(X), NEIGHBORS) for X in Xs]
     Fit = Callable[[int], tuple[list[np.ndarray], np.ndarray, list[np.ndarray]]]
     methods: dict[str, Fit] = {
-        "nonneg, lam=5": lambda seed: ours(Xs, seed, LAMBDA),
-        "nonneg, default (lam=0.1)": lambda seed: ours(Xs, seed, 0.1),
+        "nonneg, lam=5": lambda seed: ours(Xs, LAMBDA),
+        "nonneg, default (lam=0.1)": lambda seed: ours(Xs, 0.1),
         "pyliger": lambda seed: pyliger_fit(liger, seed),
     }
     rows = []

@@ -55,5 +55,3 @@ def test_ranks_up_to_the_smaller_side_are_taken():
             InvalidParameterError, match="n_components=5 is larger than the smaller side of X"
         ):
             ConsensusNMF([2, 5], n_init=2).fit(shaped)
-    with pytest.raises(InvalidParameterError, match="init='nndsvd' does not draw random numbers"):
-        ConsensusNMF([2], init="nndsvd").fit(X)

@@ -175,7 +175,7 @@ CALLS = {
     "PurificationNMF": lambda X, k: factors(nonneg.PurificationNMF(k, max_iter=5, random_state=0), X),
     "TransformNMF": transform,
     "IntegrativeNMF": lambda X, k: factors(
-        nonneg.IntegrativeNMF(k, max_iter=10, random_state=0), X, batch=np.arange(len(X)) % 2
+        nonneg.IntegrativeNMF(k, max_iter=10), X, batch=np.arange(len(X)) % 2
     ),
     "MinVolNMF": min_volume,
     "MixedMembership": communities,

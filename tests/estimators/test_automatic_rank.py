@@ -72,7 +72,7 @@ def test_every_estimator_takes_the_combined_recommendation_and_logs_it(
         model = estimator().fit(low_rank)
     assert model.rank_estimate_ is found
     assert model.n_components_ == 3
-    said = f"{estimator.__name__}: n_components='auto' takes 3. cross-validation is followed."
+    said = f"{estimator.__name__}: n_components='auto' takes 3: cross-validation is followed."
     assert said in [record.message for record in caplog.records]
 
 
@@ -108,4 +108,4 @@ def test_weights_and_signs_leave_the_singular_values(rng):
 
 def test_verbose_shows_the_choice(low_rank, capsys):
     NMF(max_iter=1, tol=0, verbose=1).fit(low_rank)
-    assert "n_components='auto' takes 4." in capsys.readouterr().err
+    assert "n_components='auto' takes 4:" in capsys.readouterr().err

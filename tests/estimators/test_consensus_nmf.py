@@ -228,11 +228,11 @@ def test_callback_sees_each_restart_and_may_end_the_fit(planted_counts):
         ConsensusNMF(2, n_init=20, callback=lambda at: True).fit(planted_counts)
 
 
-def test_verbose_tells_the_time_left(planted_counts, capsys):
+def test_verbose_tells_how_many_restarts_are_done(planted_counts, capsys):
     ConsensusNMF(2, n_init=3, verbose=1, random_state=0).fit(planted_counts)
     text = capsys.readouterr().err
     assert "3 of 3" in text
-    assert "s left" in text
+    assert "s left" not in text.splitlines()[-1]
 
 
 def test_gene_spectra_cover_genes_outside_of_the_fit(planted_counts):
@@ -250,7 +250,7 @@ def test_gene_spectra_cover_genes_outside_of_the_fit(planted_counts):
 def test_saved_models_keep_every_rank(model, planted_counts, tmp_path):
     model.save(tmp_path / "m.npz")
     again = nonneg.load(tmp_path / "m.npz")
-    assert again.n_components == range(2, 7)
+    assert again.n_components == list(range(2, 7))
     np.testing.assert_array_equal(again.transform(planted_counts), model.transform(planted_counts))
     assert again.certificate_ == model.certificate_
     for one, other in zip(again.ranks_, model.ranks_, strict=True):
@@ -289,8 +289,6 @@ def test_input_that_is_no_counts_is_refused(planted_counts):
         ConsensusNMF([2, 200]).fit(planted_counts)
     with pytest.raises(InvalidDataError, match=r"needs counts.*bootstrap"):
         ConsensusNMF(2, resample="poisson").fit(planted_counts + 0.5)
-    with pytest.raises(InvalidParameterError, match="does not draw random numbers"):
-        ConsensusNMF(2, init="nndsvd").fit(planted_counts)
     with pytest.raises(InvalidParameterError, match="n_components"):
         ConsensusNMF([2.5, 3]).fit(planted_counts)
     with pytest.raises(InvalidParameterError, match="n_init"):

@@ -23,7 +23,6 @@ from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.data import DataMatrix
 from nonneg.data.fingerprint import fingerprint
 from nonneg.exceptions import InvalidParameterError, NonnegWarning
-from nonneg.initializers.registry import INITS
 from nonneg.iteration import Progress
 from nonneg.iteration.checkpoint import checkpoint_key
 from nonneg.solvers.registry import choose_solver
@@ -52,12 +51,7 @@ class ConsensusProblem:
             )
         check_columns(self.counts, names, caller)
         check_resampling(self.counts, self.restarts.resample)
-        if not INITS.find(self.restarts.init).seeded:
-            raise InvalidParameterError(
-                f"init={self.restarts.init!r} does not draw random numbers, so all restarts would be equal. "
-                f"Use init='random'."
-            )
-        choose_solver(self.restarts.solver, self.data, self.ranks[0], self.restarts.beta)
+        choose_solver("auto", self.data, self.ranks[0], self.restarts.beta)
 
     def root_and_folder(self, seed: Seed, folder: Path | None) -> tuple[int, Path | None]:
         """Return where seeds come from and where restarts are kept."""

@@ -49,8 +49,6 @@ class RestartOptions:
     """What all restarts share."""
 
     beta: float
-    solver: str = "auto"
-    init: str = "random"
     max_iter: int = 1000
     tol: float = 1e-4
     resample: str | None = None
@@ -139,13 +137,12 @@ def run_batch(
         drawn = [resampled(*given, kind, np.random.default_rng([seed, 1])) for _, seed in batch]
         scaled = drawn[0]
     if options.resample is not None and len(batch) > 1:  # on a GPU, each on data of its own
-        init = INITS.find(options.init)
-        factors = [init(each, k, rng=rng) for each, rng in zip(drawn, rngs, strict=True)]
+        factors = [INITS["random"](each, k, rng=rng) for each, rng in zip(drawn, rngs, strict=True)]
         runs = run_batched(drawn, "newton", factors, options.max_iter, options.tol)
     else:
         runs = run_restarts(
-            scaled, k, rngs, solver=options.solver, beta=options.beta, penalties=Penalties(),
-            init=options.init, max_iter=options.max_iter, tol=options.tol,
+            scaled, k, rngs, solver="auto", beta=options.beta, penalties=Penalties(),
+            init="random", max_iter=options.max_iter, tol=options.tol,
         )  # fmt: skip
     if any(run.stop_reason is StopReason.INTERRUPTED for run in runs):
         raise KeyboardInterrupt
@@ -236,7 +233,7 @@ def _computed(
     for k, numbers in missing.items():
         size = 1
         if options.resample != "bootstrap":
-            problem = (data.scaled, k, options.solver, options.beta, Penalties())
+            problem = (data.scaled, k, "auto", options.beta, Penalties())
             size = restarts_per_batch(*problem, own_data=options.resample == "poisson")
         seeded = [(number, restart_seed(root, k, number)) for number in numbers]
         if on_host:

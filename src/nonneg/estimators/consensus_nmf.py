@@ -98,10 +98,6 @@ class ConsensusNMF(WeightedEstimator):
     scale : {"auto", "std", "max", "sum"} or None, default "auto"
         What the columns of X are divided by before the factorization. "auto" is "std" (without centering, as
         in cNMF) for the Frobenius loss, and None for others.
-    solver : str, default "auto"
-        A name in `nonneg.solvers.SOLVERS`, "cd", "mu" or "auto".
-    init : str, default "random"
-        A name in `nonneg.initializers.INITS` that draws random numbers.
     max_iter : int, default 1000
         Maximum number of iterations of a restart.
     tol : float, default 1e-4
@@ -183,8 +179,6 @@ class ConsensusNMF(WeightedEstimator):
     resample: str | None = None
     beta_loss: str | float = "frobenius"
     scale: str | None = "auto"
-    solver: str = "auto"
-    init: str = "random"
     max_iter: int = 1000
     tol: float = 1e-4
     random_state: Seed = None
@@ -223,7 +217,7 @@ class ConsensusNMF(WeightedEstimator):
         data = scaled_columns(counts, scale)
         problem = ConsensusProblem(
             counts, data, scale, ranks, int(self.n_init),
-            RestartOptions(beta, self.solver, self.init, self.max_iter, self.tol, self.resample),
+            RestartOptions(beta, self.max_iter, self.tol, self.resample),
             ConsensusOptions(self.clustering, self.density_threshold, self._keeps_draws),
         )  # fmt: skip
         problem.check(getattr(self, "feature_names_in_", None), name)

@@ -13,7 +13,6 @@ from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arrays import to_numpy
-from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
@@ -150,7 +149,7 @@ class IntegrativeNMF(FactorizingEstimator):
     {max_iter}
     tol : float, default 1e-3
         Stop when the violation of the optimality conditions is at most this fraction of the first one.
-    {random_state, n_jobs, verbose, callback, checkpoint}
+    {n_jobs, verbose, callback, checkpoint}
 
     Attributes
     ----------
@@ -174,9 +173,8 @@ class IntegrativeNMF(FactorizingEstimator):
     -----
     Divide samples by their totals first if these only reflect how deeply a sample was measured
     (``scanpy.pp.normalize_total``). Weights are not aligned between data sets: instead of LIGER's quantile
-    normalization, use scanpy's integration methods on ``obsm["X_nmf"]``. There is neither `init` nor
-    `n_init`: the initialization is NNDSVD, which draws no random numbers, unless there are more components
-    than features or samples.
+    normalization, use scanpy's integration methods on ``obsm["X_nmf"]``. There is no
+    `init`, `n_init` or `random_state`: the initialization is NNDSVD, and nothing is random.
 
     References
     ----------
@@ -202,7 +200,6 @@ class IntegrativeNMF(FactorizingEstimator):
     scale: bool = True
     max_iter: int = 200
     tol: float = 1e-3
-    random_state: Seed = None
     n_jobs: int | None = None
     verbose: int = 0
     callback: Callable[[Progress], bool | None] | None = None
@@ -257,7 +254,7 @@ class IntegrativeNMF(FactorizingEstimator):
         with threads(self.n_jobs):
             ones = None if self.scale else np.ones(sets.shape[1])
             data = [DataSet.of(one, scale=ones) for one in sets.matrices]
-        result = self._call(integrate, data, k, rng=self.random_state, caller=type(self).__name__)
+        result = self._call(integrate, data, k, caller=type(self).__name__)
         self._name(result, result.components.Ht.T)
         self.specific_components_ = np.ascontiguousarray(to_numpy(result.components.Vt).transpose(0, 2, 1))
         self.batch_names_ = ["0"] if sets.names == [NEW] else sets.names

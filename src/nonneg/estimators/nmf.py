@@ -14,7 +14,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nonneg._arrays import is_non_numpy, to_device, to_numpy
+from nonneg._arrays import is_non_numpy, to_device
 from nonneg._devices import device_work, likely_iterations
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
@@ -481,13 +481,9 @@ class NMF(FactorizingEstimator):
                 penalties=penalties_of(self, data),
                 max_iter=self.fresh_restarts_max_iter if self.fresh_restarts else None,
             )
-        if data.numpy_out:
-            Ht = to_numpy(Ht)
-            sums = {
-                "numerator": to_numpy(self._online.numerator),
-                "denominator": to_numpy(self._online.denominator),
-            }
-            self._online = replace(self._online, **sums)
+        Ht, past = data.to_caller(Ht), self._online
+        sums = data.to_caller(past.numerator), data.to_caller(past.denominator)
+        self._online = replace(past, numerator=sums[0], denominator=sums[1])
         self.components_ = np.ascontiguousarray(Ht.T) if isinstance(Ht, np.ndarray) else Ht.T
         self.n_components_ = int(Ht.shape[1])
         self._count_batch()

@@ -13,7 +13,6 @@ import numpy as np
 from nonneg._arguments import checked_checkpoint, checked_verbose
 from nonneg._arrays import to_float64
 from nonneg._blas import single_threaded_blas
-from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Certificate
@@ -57,7 +56,6 @@ def integrate(
     lam: float,
     max_iter: int = 200,
     tol: float = 1e-4,
-    rng: Seed = None,
     n_jobs: int | None = None,
     verbose: int = 0,
     callback: Callable[[Progress], bool | None] | None = None,
@@ -69,7 +67,7 @@ def integrate(
     verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
     squared_norm = sum(one.squared_norm for one in data)
     with threads(n_jobs), single_threaded_blas():
-        first = initial_components(data, k, generator(rng))
+        first = initial_components(data, k)
         saved = None
         if folder is not None:
             saved = Checkpoint.of(
@@ -125,13 +123,13 @@ class _Step:
         return new, {"loss": loss, "violation": violation + left}
 
 
-def initial_components(data: Sequence[DataSet], k: int, rng: np.random.Generator) -> Components:
+def initial_components(data: Sequence[DataSet], k: int) -> Components:
     """Return shared components, and specific ones that are zero."""
     first, p = data[0].matrix, data[0].matrix.shape[1]
     n_rows = sum(one.matrix.shape[0] for one in data)
     if k > min(n_rows, p):
         size = math.sqrt(math.sqrt(sum(one.squared_norm for one in data) / (n_rows * p)) / k)
-        Ht = size * np.abs(rng.standard_normal((p, k)))
+        Ht = size * np.abs(np.random.default_rng(0).standard_normal((p, k)))
     else:
         Ht = _nndsvd(data, k)
     return Components(first.to_device(Ht), first.to_device(np.zeros((len(data), p, k))))
