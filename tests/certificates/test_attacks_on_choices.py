@@ -179,14 +179,15 @@ def cliques(count, size):
 
 
 def test_a_number_of_communities_at_the_end_of_the_range_is_said_to_be():
-    found = count_communities(cliques(40, 3))  # 30 is the largest candidate
-    assert found["n_communities"] == 30
+    found = count_communities(cliques(40, 3))  # a third of the nodes is the largest candidate
+    assert found["n_communities"] == 40
     # Gaps between equal eigenvalues are rounding.
-    assert found["estimates"][EIGENGAP] == found["estimates"][BETHE] == 30
+    assert found["estimates"][EIGENGAP] == found["estimates"][BETHE] == 40
     assert found["reason"].endswith("Larger numbers were not tried.")
-    found = count_communities(cliques(4, 9))
-    assert found["n_communities"] == 4
-    assert "not tried" not in found["reason"]
+    for count, size in ((4, 9), (45, 5), (100, 6)):
+        found = count_communities(cliques(count, size))
+        assert found["n_communities"] == found["estimates"][BETHE] == count
+        assert "not tried" not in found["reason"]
 
 
 def test_a_graph_of_two_pairs_is_not_said_to_have_one_community():

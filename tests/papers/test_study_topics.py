@@ -33,6 +33,6 @@ def test_verdicts(nmi, met):
         for candidate in (*CANDIDATES, AUTO)
     ]
     found = verdicts(NAME, records).values()
-    assert [verdict.met for verdict in found] == [met] * 4 + [True]
+    assert [verdict.met for verdict in found] == [met] * 3 + [True]
     some = [record for record in records if record["collection"] == "bbc"]
     assert {verdict.met for verdict in verdicts(NAME, some).values()} == {None}

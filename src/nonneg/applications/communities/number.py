@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from nonneg._typing import FloatArray, SparseMatrix
 from nonneg.applications.communities.eigenvectors import DENSE_NODES, NO_VALUE, normalized_adjacency
 
 EIGENGAP, BETHE = "eigengap", "non-backtracking"
-# The largest number that is tried: the eigenvectors of noise beyond it take long.
-MOST = 30
+# Limits of cost, not of the answer: how many eigenvalues are computed first, and how many multiplications may
+# make the vectors of the Lanczos method orthogonal where more are needed (a second or so).
+FIRST, MULTIPLICATIONS = 32, 1 << 30
 # Tolerance of the Lanczos method: gaps that decide are far wider.
 ROUGH = 1e-2
 
@@ -23,30 +25,35 @@ def count_communities(adjacency: SparseMatrix, *, n_first: int | None = None) ->
 
     By the theorem of Davis and Kahan, noise E turns the space of the k leading eigenvectors by at most
     2 ||E|| over the gap to the next eigenvalue. ||E|| is the same for all k: the widest gap has the smallest
-    bound. The first gap, which every connected graph has, does not count.
+    bound. The first gap, which every connected graph has, does not count. The non-backtracking matrix says
+    how many eigenvalues are more than noise: twice as many are candidates, so that as many gaps of noise are
+    seen as others.
     """
-    smaller = adjacency.shape[0] if n_first is None else min(n_first, adjacency.shape[0] - n_first)
-    most = max(1, min(MOST, smaller // 3))
-    candidates = list(range(1, most + 1))
+    n = adjacency.shape[0]
+    smaller = n if n_first is None else min(n_first, n - n_first)
+    # The Lanczos method makes 2 k vectors orthogonal; a community has three nodes at least.
+    most = max(1, min(smaller // 3, max(FIRST, math.isqrt(MULTIPLICATIONS // (4 * n)))))
     if most == 1:
         reason = "The graph is too small to estimate the number."
-        return _count(1, reason, {}, candidates, {})
+        return _count(1, reason, {}, [1], {})
+    informative = bethe_hessian_count(adjacency, most, n_first)
+    candidates = list(range(1, max(2, min(most, 2 * informative)) + 1))
     # The eigenvalues of a bipartite graph come in pairs of both signs.
     which = "LM" if n_first is None else "LA"
-    sizes = np.sort(np.abs(_leading(normalized_adjacency(adjacency), most + 1, which)))[::-1]
+    sizes = np.sort(np.abs(_leading(normalized_adjacency(adjacency), len(candidates) + 1, which)))[::-1]
     gaps = sizes[:-1] - sizes[1:]
     # Equal eigenvalues have gaps of the size of rounding; the first that are left out may be equal too.
-    widest = int(np.argmax(gaps[1:])) if gaps[1:].max() > NO_VALUE else most - 2
-    k, others = candidates[1:][widest], bethe_hessian_count(adjacency, most, n_first)
+    widest = int(np.argmax(gaps[1:])) if gaps[1:].max() > NO_VALUE else len(candidates) - 2
+    k = candidates[1:][widest]
     reason = f"The widest gap of the eigenvalues, {gaps[k - 1]:.2g}, is after the {_ordinal(k)}"
     reason += (
         f"; the {BETHE} matrix also says {k}."
-        if others == k
-        else f". The estimates disagree: {EIGENGAP} {k}, {BETHE} {others}."
+        if informative == k
+        else f". The estimates disagree: {EIGENGAP} {k}, {BETHE} {informative}."
     )
     if k == most:
         reason += " Larger numbers were not tried."
-    return _count(k, reason, {EIGENGAP: k, BETHE: others}, candidates, {EIGENGAP: gaps.tolist()})
+    return _count(k, reason, {EIGENGAP: k, BETHE: informative}, candidates, {EIGENGAP: gaps.tolist()})
 
 
 def _count(
@@ -79,7 +86,10 @@ def bethe_hessian_count(adjacency: SparseMatrix, most: int, n_first: int | None 
     count = 0
     for sign in (1.0,) if n_first is not None else (1.0, -1.0):
         rest = sp.csr_array(sign * r * ones - sp.diags_array(degrees))
-        count += int(np.count_nonzero(_leading(rest, most, "LA") > r * r - 1.0))
+        n_values = min(FIRST, most)
+        while (above := np.count_nonzero(_leading(rest, n_values, "LA") > r * r - 1.0)) == n_values < most:
+            n_values = min(2 * n_values, most)
+        count += int(above)
     return max(1, min(count, most))
 
 
