@@ -31,7 +31,6 @@ EDGES = [[0, 3, 0], [3, 0, 1], [0, 1, 0]]
         ("quoted.csv", '"Ann","Bob",3\n"Bob","Cyd",\n'),
         ("semicolon.csv", "from;to;how often\nAnn;Bob;3\nBob;Cyd;1\n"),
         ("percent.edges", "% sym\nAnn Bob 3.0 1290000000\nBob Cyd 1.0 1290000001\n"),
-        ("networkx.edgelist", "Ann Bob {'weight': 3}\nBob Cyd {}\n"),
         ("twice.txt", "Ann Bob 1\nBob Ann 2\nBob Cyd\n"),
         ("windows.csv", "\ufeffAnn, Bob, 3\r\nBob, Cyd, 1\r\n"),
     ],

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import os
-import re
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from nonneg._optional import import_optional
-from nonneg._typing import IntArray, SparseMatrix
 from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError, UnknownNameError
 from nonneg.io import read_table
 from nonneg.io.limits import open_gzip, open_gzip_text
@@ -32,8 +30,6 @@ TARGETS = ("target", "to", "dst", "node2", "node_2")
 WEIGHTS = ("weight", "weights")
 # Headings of columns with numbers that are not weights.
 NO_WEIGHTS = frozenset({"id", "type", "label", "time", "timestamp", "date", "year"})
-# networkx writes attributes as a dictionary.
-ATTRIBUTE = re.compile(r"""['"]weight['"]\s*:\s*([-+.\deE]+)""")
 
 
 @dataclass(frozen=True)
@@ -100,15 +96,19 @@ def _edge_list(place: Path, delimiter: str | None, header: bool | None, kind: st
             f"{place} contains no edges. Expected two names and possibly a weight per line, such as "
             f"'Ann,Bob,3'; pass --delimiter if the cells are separated by something else."
         )
-    pairs = np.frombuffer(ends, dtype=np.int64).reshape(-1, 2)
     # The nodes of the first side come first.
     order = np.argsort([side for side, _ in nodes], kind="stable")
-    names = np.asarray([name for _, name in nodes], dtype=object)[order]
-    adjacency, n_repeated = _adjacency(
-        np.argsort(order)[pairs], np.frombuffer(weights), len(names), directed=kind == "directed"
-    )
+    names = [name for _, name in nodes]
+    pairs = np.argsort(order)[np.frombuffer(ends, dtype=np.int64).reshape(-1, 2)]
+    if kind != "directed":
+        pairs = np.sort(pairs, axis=1)
+    places, shape = (pairs[:, 0], pairs[:, 1]), (len(names), len(names))
+    adjacency = sp.csr_array((np.frombuffer(weights), places), shape=shape)
+    n_repeated = int(np.count_nonzero(sp.csr_array((np.ones(len(pairs)), places), shape=shape).data > 1))
+    if kind != "directed":
+        adjacency = sp.csr_array(adjacency + sp.triu(adjacency, 1).T)
     notes = (f"{n_repeated} pairs of nodes are in more than one line; their weights were added",)
-    return GraphFile(adjacency, tuple(names.tolist()), place.name, notes if n_repeated else ())
+    return GraphFile(adjacency, tuple(names[at] for at in order), place.name, notes if n_repeated else ())
 
 
 def _lines(stream: Iterable[str], delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
@@ -121,26 +121,20 @@ def _lines(stream: Iterable[str], delimiter: str | None) -> Iterator[tuple[int, 
         text = line.strip()
         if not text or text.startswith(COMMENTS):
             continue
-        # A dictionary of attributes has commas of its own.
-        text, _, attributes = text.partition("{")
         if delimiter is None:
             delimiter = next((mark for mark in ("\t", ",", ";") if mark in text), " ")
         cells = text.split()
         if delimiter != " ":
             cells = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True))
-            cells = [cell.strip() for cell in cells]
-        if attributes:
-            weight = ATTRIBUTE.search(attributes)
-            cells = [*cells[:2], "" if weight is None else weight[1]]
-        yield number, cells
+        yield number, [cell.strip() for cell in cells]
 
 
 def _named(lines: Iterator[tuple[int, list[str]]], header: bool | None) -> Iterator[tuple[int, list[str]]]:
     """Yield lines as two names and a weight, where there is one; headings say where they are."""
-    ahead = [line for line in (next(lines, None), next(lines, None)) if line is not None]
+    ahead = list(islice(lines, 2))
     columns = [0, 1, 2]
     if ahead and (_is_heading(*(cells for _, cells in ahead)) if header is None else header):
-        columns = _columns(ahead.pop(0)[1])
+        columns = _columns([cell.lower() for cell in ahead.pop(0)[1]])
     for number, cells in chain(ahead, lines):
         yield number, [cells[at] for at in columns if at < len(cells)]
 
@@ -159,15 +153,14 @@ def _is_heading(cells: list[str], following: list[str] | None = None) -> bool:
 
 def _columns(headings: list[str]) -> list[int]:
     """Return where names and weights are, as the headings say; otherwise the first three columns."""
-    words = [heading.lower() for heading in headings]
     source, target, weight = (
-        next((at for at, word in enumerate(words) if word in known), None)
+        next((at for at, word in enumerate(headings) if word in known), None)
         for known in (SOURCES, TARGETS, WEIGHTS)
     )
     if source is None or target is None:
         return [0, 1, 2]
-    if weight is None and (source, target) == (0, 1) and len(words) > 2 and words[2] not in NO_WEIGHTS:
-        return [0, 1, 2]
+    if weight is None and [source, target] == [0, 1] and headings[2:3] and headings[2] not in NO_WEIGHTS:
+        weight = 2
     return [source, target] if weight is None else [source, target, weight]
 
 
@@ -189,17 +182,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _adjacency(pairs: IntArray, weights: Any, n: int, *, directed: bool) -> tuple[SparseMatrix, int]:
-    """Return the matrix, symmetric unless the graph is directed, and how many pairs came more than once."""
-    if not directed:
-        pairs = np.sort(pairs, axis=1)
-    upper = sp.csr_array((weights, (pairs[:, 0], pairs[:, 1])), shape=(n, n))
-    times = sp.csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
-    if not directed:
-        upper = sp.csr_array(upper + sp.triu(upper, 1).T)
-    return upper, int(np.count_nonzero(times.data > 1))
 
 
 def _by_networkx(place: Path, ending: str, *, packed: bool) -> Any:
