@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nonneg.applications.images import picture_grid
+import numpy as np
+
+from nonneg._optional import import_optional
 from nonneg.report.record import replaced_folder
 from reproduction.artifacts import (
     NEAR,
@@ -253,3 +256,40 @@ def _is_numeric(values: Sequence[Any]) -> bool:
     return bool(present) and all(
         isinstance(value, int | float) and not isinstance(value, bool) for value in present
     )
+
+
+def picture_grid(
+    images: Sequence[Sequence[Any]],
+    *,
+    titles: Sequence[Sequence[str]] = (),
+    row_labels: Sequence[str] = (),
+) -> bytes:
+    """Draw a grid of pictures, white for the largest entry of each."""
+    module = import_optional("matplotlib.figure", extra="report", purpose="Drawing pictures")
+    n_rows, n_columns = len(images), max(len(row) for row in images)
+    height, width = np.shape(images[0][0])
+    figure = module.Figure(
+        figsize=(
+            1.2 * n_columns + (1.0 if row_labels else 0.1),
+            (1.2 * height / width + 0.1) * n_rows + 0.2 * len(titles) + 0.3,
+        ),
+        layout="constrained",
+        facecolor="white",
+    )
+    text = {"fontsize": 9, "color": "#222222", "parse_math": False}
+    grid = figure.subplots(n_rows, n_columns, squeeze=False)
+    for i, row in enumerate(grid):
+        for j, axes in enumerate(row):
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set_visible(False)
+            if j < len(images[i]):
+                picture = np.asarray(images[i][j])
+                largest = float(np.max(picture, where=np.isfinite(picture), initial=0.0)) or 1.0
+                axes.imshow(picture, cmap="gray", vmin=0.0, vmax=largest, interpolation="nearest")
+            if i < len(titles) and j < len(titles[i]):
+                axes.set_title(titles[i][j], **text)
+        if i < len(row_labels):
+            row[0].set_ylabel(row_labels[i], rotation=0, ha="right", va="center", **text)
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=120, metadata={"Software": None})
+    return stream.getvalue()

@@ -1,4 +1,4 @@
-"""Applications: topics, communities, recordings, hyperspectral images, mutational signatures, pictures."""
+"""Applications: topics, communities, recordings, hyperspectral images, mutational signatures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from nonneg.applications.audio import SourceSeparation as SourceSeparation
     from nonneg.applications.communities import MixedMembership as MixedMembership
     from nonneg.applications.hyperspectral import Unmixing as Unmixing
-    from nonneg.applications.images import show_components as show_components
     from nonneg.applications.signatures import MutationalSignatures as MutationalSignatures
     from nonneg.applications.topics import TopicModel as TopicModel
 
@@ -20,7 +19,6 @@ __all__: list[str] = [
     "SourceSeparation",
     "TopicModel",
     "Unmixing",
-    "show_components",
 ]
 
 __getattr__ = lazy_names(
@@ -31,6 +29,5 @@ __getattr__ = lazy_names(
         "SourceSeparation": "nonneg.applications.audio",
         "TopicModel": "nonneg.applications.topics",
         "Unmixing": "nonneg.applications.hyperspectral",
-        "show_components": "nonneg.applications.images",
     },
 )

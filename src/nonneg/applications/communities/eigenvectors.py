@@ -12,9 +12,8 @@ from nonneg._random import Seed, generator
 from nonneg._ties import fixed_vectors
 from nonneg._typing import FloatArray, IntArray, SparseMatrix
 from nonneg.data import as_data_matrix
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError
 
-SPECTRA = ("magnitude", "algebraic")
 # Up to this number of nodes the whole matrix is decomposed.
 DENSE_NODES = 600
 # Each takes a dozen products or more; leading eigenvalues that stand out take a few.
@@ -48,13 +47,11 @@ def normalized_adjacency(adjacency: SparseMatrix, regularization: float = 1.0) -
 def leading_eigenvectors(
     adjacency: SparseMatrix, k: int, *, spectrum: str = "magnitude", rng: Seed = None
 ) -> Eigenpairs:
-    """Return the k eigenvectors whose eigenvalues lead, by magnitude or the largest ones.
+    """Return the k eigenvectors whose eigenvalues lead: by "magnitude", or ("algebraic") the largest ones.
 
     Residuals are of the size of rounding: a tolerance of 1e-6 changes the answer on graphs with many
     components, whose rows are exact zeros. Without `rng`, the start depends on the number of nodes alone.
     """
-    if spectrum not in SPECTRA:
-        raise UnknownNameError.of("spectrum", spectrum, SPECTRA)
     n = adjacency.shape[0]
     if k > n:
         raise InvalidParameterError(

@@ -136,10 +136,9 @@ def as_graph(
     ShapeError, NegativeDataError, NonFiniteDataError, DataTypeError, UnknownNameError
         If it is not a valid graph with nonnegative weights; the message says what to do.
     """
-    if self_loops not in SELF_LOOPS:
-        raise UnknownNameError.of("self_loops", self_loops, SELF_LOOPS)
-    if kind not in KINDS:
-        raise UnknownNameError.of("kind", kind, KINDS)
+    for parameter, value, known in (("self_loops", self_loops, SELF_LOOPS), ("kind", kind, KINDS)):
+        if value not in known:
+            raise UnknownNameError.of(parameter, value, known)
     sides: IntArray | None = None
     if isinstance(graph, Graph):
         adjacency, found = graph.adjacency, graph.names
@@ -158,7 +157,15 @@ def as_graph(
                 f"names has {len(found)} entries for a graph of {adjacency.shape[0]} nodes: give one name "
                 f"per node."
             )
-    _check_weights(adjacency, found)
+    if not adjacency.nnz:
+        raise InvalidDataError("The graph has no edges, and thus no communities. Check the weights.")
+    check_entries(
+        as_data_matrix(adjacency),
+        Request(who="MixedMembership", masks=False),
+        None if found is None else (found, found),
+        "The graph is signed, but communities need nonnegative weights: drop the negative edges "
+        "(A.multiply(A > 0)), or take absolute values (abs(A)).",
+    )
     directed = kind == "directed" or (kind == "auto" and not _is_symmetric(adjacency))
     if not directed:
         adjacency = _symmetric(adjacency)
@@ -204,8 +211,11 @@ def _from_networkx(graph: Any, weight: str | None) -> tuple[SparseMatrix, tuple[
     networkx = import_optional("networkx", extra="graphs", purpose="Reading a networkx graph")
     if graph.number_of_nodes() == 0:
         raise InvalidDataError("The graph has no nodes. Give one with edges.")
-    if weight is not None and weight != USUAL_WEIGHT:
-        _check_attribute(graph, weight)
+    # That no edge has the usual attribute means that the graph is not weighted; another one was asked for.
+    if weight not in (None, USUAL_WEIGHT) and graph.number_of_edges():
+        known = {str(key) for _, _, data in graph.edges(data=True) for key in data}
+        if weight not in known:
+            raise UnknownNameError.of("weight", weight, known, other="None to count every edge as 1")
     try:
         adjacency = networkx.to_scipy_sparse_array(graph, weight=weight, dtype=np.float64, format="csr")
     except (TypeError, ValueError) as error:
@@ -216,47 +226,38 @@ def _from_networkx(graph: Any, weight: str | None) -> tuple[SparseMatrix, tuple[
     return _tidy(adjacency), tuple(str(node) for node in graph.nodes)
 
 
-def _check_attribute(graph: Any, weight: str) -> None:
-    # That no edge has the usual attribute means that the graph is not weighted; another one was asked for.
-    known = {str(key) for _, _, data in graph.edges(data=True) for key in data}
-    if weight not in known and graph.number_of_edges():
-        raise UnknownNameError.of("weight", weight, known, other="None to count every edge as 1")
-
-
 def _frame_names(graph: Any) -> tuple[str, ...] | None:
     columns, index = getattr(graph, "columns", None), getattr(graph, "index", None)
     if columns is None or index is None or callable(index):
         return None
-    found, rows = tuple(map(str, columns)), tuple(map(str, index))
-    if len(rows) != len(found):
-        return rows + found
-    if found == tuple(map(str, range(len(found)))):
+    names, rows = tuple(map(str, columns)), tuple(map(str, index))
+    if len(rows) != len(names):
+        return rows + names
+    numbers = tuple(map(str, range(len(names))))
+    if names == numbers:
         return None
-    if rows != found and rows != tuple(map(str, range(len(rows)))):
+    if rows not in (names, numbers):
         raise ShapeError(
             "The rows and columns of the data frame have different names, or names in a different order. "
             "Reorder them, for example with frame.loc[frame.columns]."
         )
-    return found
+    return names
 
 
 def _from_matrix(graph: Any, kind: str) -> SparseMatrix:
-    if is_sparse_array(graph):
-        graph = scipy_matrix(graph, "graph")
-    shape = getattr(graph, "shape", None)
+    graph = scipy_matrix(graph, "graph") if is_sparse_array(graph) else graph
     if not sp.issparse(graph):
         graph = np.asarray(graph)
-        shape = graph.shape
-    square = shape is not None and len(shape) == 2 and shape[0] == shape[1]
-    if shape is None or len(shape) != 2 or (not square and kind in ("undirected", "directed")):
+    square = graph.ndim == 2 and graph.shape[0] == graph.shape[1]
+    if graph.ndim != 2 or (not square and kind in ("undirected", "directed")):
         raise ShapeError(
-            f"Expected the adjacency matrix of a graph, one row and one column per node, got shape {shape}. "
-            "For an edge list use `nonneg communities`, or scipy.sparse.coo_array; a table of shape "
-            "(n_first, n_second) is a bipartite graph (kind='bipartite')."
+            "Expected the adjacency matrix of a graph, one row and one column per node, got shape "
+            f"{graph.shape}. For an edge list use `nonneg communities`, or scipy.sparse.coo_array; a table "
+            "of shape (n_first, n_second) is a bipartite graph (kind='bipartite')."
         )
     if graph.dtype.kind not in "buif":
         raise DataTypeError(f"Expected weights that are real numbers, got entries of type {graph.dtype}.")
-    if 0 in shape:
+    if 0 in graph.shape:
         raise InvalidDataError("The graph has no nodes. Give one with edges.")
     if sp.issparse(graph) and graph.dtype.kind != "b":
         # Several entries of one pair are added, which must not happen in a narrow type.
@@ -269,18 +270,6 @@ def _tidy(adjacency: SparseMatrix) -> SparseMatrix:
     adjacency.sum_duplicates()
     adjacency.eliminate_zeros()
     return adjacency
-
-
-def _check_weights(adjacency: SparseMatrix, names: tuple[str, ...] | None) -> None:
-    if not adjacency.nnz:
-        raise InvalidDataError("The graph has no edges, and thus no communities. Check the weights.")
-    check_entries(
-        as_data_matrix(adjacency),
-        Request(who="MixedMembership", masks=False),
-        None if names is None else (names, names),
-        "The graph is signed, but communities need nonnegative weights: drop the negative edges "
-        "(A.multiply(A > 0)), or take absolute values (abs(A)).",
-    )
 
 
 def _is_symmetric(adjacency: SparseMatrix) -> bool:
@@ -322,32 +311,23 @@ def joined(graph: Graph, smallest_side: int = 1) -> Joined:
         table = adjacency[senders][:, receivers]
         whole = sp.csr_array(sp.block_array([[None, table], [table.T, None]]))
         return Joined(whole, np.concatenate([senders, receivers]), len(senders))
-    connected = np.flatnonzero(~graph.isolated)
-    n_first = None
+    nodes, n_first = np.flatnonzero(~graph.isolated), None
     if graph.sides is not None:
-        sides = graph.sides[connected]
-        n_first = int(np.count_nonzero(sides == 0))
-        if min(n_first, len(connected) - n_first) < smallest_side:
-            n_first = None
-        else:
-            connected = connected[np.argsort(sides, kind="stable")]
-    if n_first is not None or len(connected) < graph.n_nodes:
-        adjacency = adjacency[connected][:, connected]
-    return Joined(adjacency, connected, n_first)
+        first, second = (nodes[graph.sides[nodes] == side] for side in (0, 1))
+        if min(len(first), len(second)) >= smallest_side:
+            nodes, n_first = np.concatenate([first, second]), len(first)
+    if n_first is not None or len(nodes) < graph.n_nodes:
+        adjacency = adjacency[nodes][:, nodes]
+    return Joined(adjacency, nodes, n_first)
 
 
 def split(graph: Graph, parts: Joined, memberships: FloatArray) -> tuple[FloatArray, ...]:
     """Return memberships by sending and by receiving, and their mean by what a node sends and receives."""
-    n, k = graph.n_nodes, memberships.shape[1]
+    sides = np.full((2, graph.n_nodes, memberships.shape[1]), np.nan, dtype=memberships.dtype)
     at = parts.n_first or 0
-    sending, receiving = (np.full((n, k), np.nan, dtype=memberships.dtype) for _ in range(2))
-    sending[parts.nodes[:at]], receiving[parts.nodes[at:]] = memberships[:at], memberships[at:]
-    weights = [np.asarray(graph.adjacency.sum(axis=axis), dtype=np.float64).ravel() for axis in (1, 0)]
-    total = weights[0] + weights[1]
-    both = sum(
-        np.nan_to_num(side) * (weight / np.where(total > 0, total, 1.0))[:, None]
-        for side, weight in zip((sending, receiving), weights, strict=True)
-    )
-    both = np.asarray(both, dtype=memberships.dtype)
+    sides[0, parts.nodes[:at]], sides[1, parts.nodes[at:]] = memberships[:at], memberships[at:]
+    weights = np.array([np.asarray(graph.adjacency.sum(axis=axis)).ravel() for axis in (1, 0)])
+    total = weights.sum(axis=0)
+    both = np.einsum("snk,sn->nk", np.nan_to_num(sides), weights / np.where(total > 0, total, 1.0))
     both[total == 0] = np.nan
-    return sending, receiving, both
+    return sides[0], sides[1], both.astype(memberships.dtype)

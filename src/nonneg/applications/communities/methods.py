@@ -333,10 +333,11 @@ def _by_judge(problem: Problem) -> Search:
     # H H' is a model of communities that hold together; the sides of a bipartite graph are told it.
     hidden = hide_edges(problem.adjacency) if problem.k > 1 and problem.n_first is None else None
     logs: dict[str, FloatArray] = {}
-    for name in PROPOSED if hidden is not None else ():
-        with contextlib.suppress(NonnegError):
-            search = METHODS[name].run(replace(problem, adjacency=hidden.shown))
-            logs[name] = hidden.log_likelihoods(fill_unreached(search.memberships, "uniform"))
+    if hidden is not None:
+        for name in PROPOSED:
+            with contextlib.suppress(NonnegError):
+                search = METHODS[name].run(replace(problem, adjacency=hidden.shown))
+                logs[name] = hidden.log_likelihoods(fill_unreached(search.memberships, "uniform"))
     chosen = next(iter(logs), PROPOSED[0])
     for name, values in logs.items():
         if values.mean() - logs[chosen].mean() > _standard_error(values - logs[chosen]):

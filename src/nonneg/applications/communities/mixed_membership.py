@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from os import PathLike
@@ -49,37 +49,6 @@ from nonneg.exceptions import (
 )
 from nonneg.iteration import Progress
 from nonneg.metrics import clustering_accuracy, normalized_mutual_information
-
-
-def compare_labels(main: IntArray, n_communities: int, names: Sequence[str], labels: Any) -> dict[str, Any]:
-    """Compare the main communities with labels, one per node or by name; None and "" mean unknown."""
-    if isinstance(labels, Mapping):
-        labels = [labels.get(name) for name in names]
-    words = np.asarray(["" if _is_missing(label) else str(label) for label in labels])
-    if len(words) != len(main):
-        raise ShapeError(f"labels has {len(words)} entries for {len(main)} nodes: give one label per node.")
-    known = np.flatnonzero((words != "") & (main >= 0))
-    if not len(known):
-        raise InvalidDataError(
-            "No node has both a label and a community. Check that the labels belong to nodes of the graph."
-        )
-    true, clusters = words[known], main[known]
-    classes, codes, sizes = np.unique(true, return_inverse=True, return_counts=True)
-    order = np.argsort(-sizes, kind="stable")
-    table = np.zeros((len(classes), n_communities), dtype=np.int64)
-    np.add.at(table, (codes, clusters), 1)
-    return {
-        "nmi": normalized_mutual_information(true, clusters),
-        "ari": float(adjusted_rand_score(true, clusters)),
-        "accuracy": clustering_accuracy(true, clusters),
-        "labels": classes[order].tolist(),
-        "counts": table[order].tolist(),
-        "n_left_out": len(main) - len(known),
-    }
-
-
-def _is_missing(label: Any) -> bool:
-    return label is None or label == "" or (isinstance(label, float) and bool(np.isnan(label)))
 
 
 @dataclass(eq=False, repr=False)
@@ -235,7 +204,7 @@ class MixedMembership(SavableEstimator):
         "scores_": dict,
         "certificate_": Certificate,
         "graph_": STORED_GRAPH,
-        "method_": str | None,
+        "method_": str,
         "number_": dict | None,
         "memberships_": StoredArray("n_nodes", "n_communities"),
         "sending_memberships_": StoredArray("n_nodes", "n_communities", optional=True),
@@ -341,19 +310,13 @@ class MixedMembership(SavableEstimator):
         """
         check_is_fitted(self)
         n = len(self.memberships_)
-        pure, reached = np.zeros(n, dtype=bool), np.ones(n, dtype=bool)
-        pure[self.pure_nodes_] = True
-        reached[self.unreached_nodes_] = False
-        reached[self.isolated_nodes_] = False
+        pure = np.isin(np.arange(n), self.pure_nodes_)
+        reached = ~np.isin(np.arange(n), [*self.unreached_nodes_, *self.isolated_nodes_])
         table: dict[str, Any] = {"node": np.asarray(self.node_names_), "degree": self.graph_.degrees}
-        for at in range(self.memberships_.shape[1]):
-            table[f"community_{at}"] = self.memberships_[:, at]
-        if self.sending_memberships_ is not None and self.receiving_memberships_ is not None:
-            for name, columns in (
-                ("sending", self.sending_memberships_),
-                ("receiving", self.receiving_memberships_),
-            ):
-                table |= {f"{name}_{at}": columns[:, at] for at in range(columns.shape[1])}
+        table |= {f"community_{at}": column for at, column in enumerate(self.memberships_.T)}
+        for side in ("sending", "receiving") if self.graph_.directed else ():
+            for at, column in enumerate(getattr(self, f"{side}_memberships_").T):
+                table[f"{side}_{at}"] = column
         if self.graph_.sides is not None:
             table["side"] = self.graph_.sides
         return table | {"label": self.labels_, "pure": pure, "reached": reached}
@@ -372,12 +335,10 @@ class MixedMembership(SavableEstimator):
             Names and memberships; among equal memberships, the node with the larger degree comes first.
         """
         check_is_fitted(self)
-        degrees = self.graph_.degrees
-        found = []
-        for column in np.nan_to_num(self.memberships_, nan=-1.0).T:
-            order = np.lexsort((-degrees, -column))[:n]
-            found.append([(self.node_names_[at], float(column[at])) for at in order if column[at] > 0])
-        return found
+        return [
+            [(self.node_names_[at], float(column[at])) for at in order[:n] if column[at] > 0]
+            for column, order in self._strongest_first()
+        ]
 
     def compare(self, labels: Any) -> dict[str, Any]:
         """Compare the main communities of the nodes with a known label, such as a party.
@@ -396,7 +357,33 @@ class MixedMembership(SavableEstimator):
             a community.
         """
         check_is_fitted(self)
-        return compare_labels(self.labels_, self.memberships_.shape[1], self.node_names_, labels)
+        if isinstance(labels, Mapping):
+            labels = [labels.get(name) for name in self.node_names_]
+        # NaN differs from itself.
+        words = np.asarray(["" if label is None or label != label else str(label) for label in labels])
+        main = self.labels_
+        if len(words) != len(main):
+            raise ShapeError(
+                f"labels has {len(words)} entries for {len(main)} nodes: give one label per node."
+            )
+        known = np.flatnonzero((words != "") & (main >= 0))
+        if not len(known):
+            raise InvalidDataError(
+                "No node has both a label and a community. Check that the labels belong to these nodes."
+            )
+        true, clusters = words[known], main[known]
+        classes, codes, sizes = np.unique(true, return_inverse=True, return_counts=True)
+        order = np.argsort(-sizes, kind="stable")
+        table = np.zeros((len(classes), self.n_communities_), dtype=np.int64)
+        np.add.at(table, (codes, clusters), 1)
+        return {
+            "nmi": normalized_mutual_information(true, clusters),
+            "ari": float(adjusted_rand_score(true, clusters)),
+            "accuracy": clustering_accuracy(true, clusters),
+            "labels": classes[order].tolist(),
+            "counts": table[order].tolist(),
+            "n_left_out": len(main) - len(known),
+        }
 
     def communities(self, threshold: float | None = None) -> list[list[str]]:
         """Return the nodes of each community, as lists of names.
@@ -405,8 +392,9 @@ class MixedMembership(SavableEstimator):
         ----------
         threshold : float, optional
             A node is in the community with its largest membership, and in every other one in which its
-            membership is at least this. By default half of the sum of its squared memberships: a node with m
-            equal memberships has the sum 1 / m, and a membership counts if it is nearer to that than to zero.
+            membership is at least this. By default half of the sum of its squared memberships. One over that
+            sum is the effective number of its communities (Hill, 1973): m for m equal memberships. A node is
+            in a community if its membership times this number rounds to one rather than zero.
 
         Returns
         -------
@@ -422,11 +410,10 @@ class MixedMembership(SavableEstimator):
         inside = (shares >= least) & (shares > 0)
         known = np.flatnonzero(self.labels_ >= 0)
         inside[known, self.labels_[known]] = True
-        found = []
-        for at, column in enumerate(shares.T):
-            order = np.lexsort((-self.graph_.degrees, -column))
-            found.append([self.node_names_[node] for node in order if inside[node, at]])
-        return found
+        return [
+            [self.node_names_[node] for node in order if inside[node, at]]
+            for at, (_, order) in enumerate(self._strongest_first())
+        ]
 
     def to_networkx(self) -> Any:
         """Return the graph as a networkx graph that carries the communities.
@@ -451,14 +438,19 @@ class MixedMembership(SavableEstimator):
         kind = networkx.DiGraph if self.graph_.directed else networkx.Graph
         graph = networkx.from_scipy_sparse_array(self.graph_.adjacency, create_using=kind)
         graph = networkx.relabel_nodes(graph, dict(enumerate(names)))
-        table = self.node_table()
-        table["community"] = table.pop("label")
-        del table["node"]
-        for key, column in table.items():
-            for name, value in zip(names, column.tolist(), strict=True):
-                if not (isinstance(value, float) and np.isnan(value)):
-                    graph.nodes[name][key] = value
+        for key, column in self.node_table().items():
+            if key != "node":
+                # NaN differs from itself.
+                known = {
+                    name: value for name, value in zip(names, column.tolist(), strict=True) if value == value
+                }
+                networkx.set_node_attributes(graph, known, "community" if key == "label" else key)
         return graph
+
+    def _strongest_first(self) -> Iterator[tuple[FloatArray, IntArray]]:
+        """Yield the memberships in each community, and the nodes in their order."""
+        for column in np.nan_to_num(self.memberships_, nan=-1.0).T:
+            yield column, np.lexsort((-self.graph_.degrees, -column))
 
     def _keep(self, graph: Graph, parts: Joined, memberships: FloatArray, vectors: FloatArray) -> None:
         n, k = graph.n_nodes, memberships.shape[1]
@@ -482,7 +474,6 @@ class MixedMembership(SavableEstimator):
         largest = np.nan_to_num(self.memberships_, nan=-1.0)
         self.labels_ = np.where(largest.max(axis=1) > 0, largest.argmax(axis=1), -1)
         self.n_communities_ = largest.shape[1]
-        self.method_ = getattr(self, "method_", self.method)  # files of earlier versions do not have it
 
     def _params(self, name: str) -> dict[str, Any]:
         params = dict(self.method_params or {})

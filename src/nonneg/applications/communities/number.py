@@ -35,7 +35,7 @@ def count_communities(adjacency: SparseMatrix, *, n_first: int | None = None) ->
     most = max(1, min(smaller // 3, max(FIRST, math.isqrt(MULTIPLICATIONS // (4 * n)))))
     if most == 1:
         reason = "The graph is too small to estimate the number."
-        return _count(1, reason, {}, [1], {})
+        return {"n_communities": 1, "reason": reason, "estimates": {}, "candidates": [1], "curves": {}}
     informative = bethe_hessian_count(adjacency, most, n_first)
     candidates = list(range(1, max(2, min(most, 2 * informative)) + 1))
     # The eigenvalues of a bipartite graph come in pairs of both signs.
@@ -45,7 +45,7 @@ def count_communities(adjacency: SparseMatrix, *, n_first: int | None = None) ->
     # Equal eigenvalues have gaps of the size of rounding; the first that are left out may be equal too.
     widest = int(np.argmax(gaps[1:])) if gaps[1:].max() > NO_VALUE else len(candidates) - 2
     k = candidates[1:][widest]
-    reason = f"The widest gap of the eigenvalues, {gaps[k - 1]:.2g}, is after the {_ordinal(k)}"
+    reason = f"The widest gap of the eigenvalues, {gaps[k - 1]:.2g}, is after number {k}"
     reason += (
         f"; the {BETHE} matrix also says {k}."
         if informative == k
@@ -53,24 +53,13 @@ def count_communities(adjacency: SparseMatrix, *, n_first: int | None = None) ->
     )
     if k == most:
         reason += " Larger numbers were not tried."
-    return _count(k, reason, {EIGENGAP: k, BETHE: informative}, candidates, {EIGENGAP: gaps.tolist()})
-
-
-def _count(
-    k: int, reason: str, estimates: dict[str, int], candidates: list[int], curves: dict[str, list[float]]
-) -> dict[str, Any]:
     return {
         "n_communities": k,
         "reason": reason,
-        "estimates": estimates,
+        "estimates": {EIGENGAP: k, BETHE: informative},
         "candidates": candidates,
-        "curves": curves,
+        "curves": {EIGENGAP: gaps.tolist()},
     }
-
-
-def _ordinal(k: int) -> str:
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(k % 10, "th") if k // 10 % 10 != 1 else "th"
-    return f"{k}{ending}"
 
 
 def bethe_hessian_count(adjacency: SparseMatrix, most: int, n_first: int | None = None) -> int:
