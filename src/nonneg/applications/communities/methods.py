@@ -185,7 +185,7 @@ def _by_pure_nodes(name: str) -> Callable[[Problem], Search]:
         )  # fmt: skip
         corners = pairs.vectors[selected.anchors]
         memberships = recover(pairs.vectors, corners, spoc=spoc)
-        ties = (corners * pairs.values) @ corners.T
+        ties: FloatArray = (corners * pairs.values) @ corners.T
         if normalized:
             ties = fitted_connectivity(problem.adjacency, memberships.values, problem.n_first)
         selected = replace(selected, method=name)
