@@ -151,8 +151,7 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
     if method == "default":
         from nonneg.applications import TopicModel
 
-        # Documents as the published weights have them: all count, and groups of any size can be topics.
-        found_model = TopicModel(draw.k, min_documents=0, min_df=2, random_state=seed)
+        found_model = TopicModel(draw.k, random_state=seed)
         memberships = found_model.fit_transform(draw.counts)
         return found_model.topics_, memberships, {"n_iter": found_model.n_iter_}
     from nonneg import NMF

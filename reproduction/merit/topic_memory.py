@@ -39,8 +39,6 @@ def main(words: Sequence[str]) -> None:
     model = TopicModel(
         int(words[1]),
         method=words[2].replace("(0)", "-0"),
-        min_documents=0,
-        min_df=2,
         n_jobs=int(words[3]),
         method_params=options,
     )

@@ -1,4 +1,4 @@
-"""Defaults of `TopicModel` on collections with known classes: words, weights, small groups and the number."""
+"""Defaults of `TopicModel` on collections with known classes: words, weights and the number."""
 
 from __future__ import annotations
 
@@ -30,9 +30,8 @@ FAMILIES = {
 }
 QUICK = "planted-400"
 CANDIDATES = {
-    "default": "`TopicModel(k)`: `min_df=2`, `min_documents=10`",
+    "default": "`TopicModel(k)`: `min_df=2`",
     "growing": "`min_df` that grows with the root of the number of documents",
-    "any size": "`min_documents=0`: copies count, groups of any size are topics",
     "sklearn-nmf": "scikit-learn's NMF on TF-IDF",
 }
 AUTO = "auto"
@@ -71,7 +70,7 @@ def run(setting: Setting) -> list[dict[str, Any]]:
     k = len(np.unique(labels))
     started = time.perf_counter()
     with warnings.catch_warnings():
-        # Copies, small groups and reached limits are results here.
+        # Reached limits are results here.
         warnings.simplefilter("ignore")
         topics, weights, facts = FITS[setting["candidate"]](counts, k)
     facts["seconds"] = round(time.perf_counter() - started, 3)
@@ -100,7 +99,7 @@ def _ours(**parameters: Any) -> Callable[[Any, int], Fit]:
         model = TopicModel(**options)
         weights = model.fit_transform(counts)
         facts: dict[str, Any] = {"n_topics": model.n_topics_, "n_words": len(model.word_indices_)}
-        facts |= {"n_few": int(model.few_documents_.sum()), "n_set_aside": len(model.set_aside_)}
+        facts["n_few"] = int(model.few_documents_.sum())
         if model.selection_ is not None:
             facts |= {"range": model.selection_["range"], "modularity": max(model.selection_["modularity"])}
             facts["stands_out"] = not model.selection_["reason"].startswith("No number stands out")
@@ -123,7 +122,6 @@ def _sklearn_nmf(counts: Any, k: int) -> Fit:
 FITS: dict[str, Callable[[Any, int], Fit]] = {
     "default": _ours(),
     "growing": _ours(min_df="growing"),
-    "any size": _ours(min_documents=0),
     "sklearn-nmf": _sklearn_nmf,
     AUTO: _ours(n_topics="auto"),
 }

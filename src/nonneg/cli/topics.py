@@ -54,9 +54,8 @@ def run(options: argparse.Namespace) -> None:
     texts = counted(len(documents.names), "document")
     terminal.progress(f"{texts} from {documents.source}: looking for {sought}")
     proportions, seconds = terminal.timed(model.fit_transform, documents.contents)
-    for name in ("documents-used", "documents-weighted"):
-        if name in model.certificate_:
-            terminal.note(f"note: {model.certificate_[name].sentence}")
+    if "documents-weighted" in model.certificate_:
+        terminal.note(f"note: {model.certificate_['documents-weighted'].sentence}")
     write_topics(folder, model, proportions, documents, seconds, inputs)
 
 

@@ -40,7 +40,7 @@ def describe(
     """Return the record of topics; `inputs` says where the documents are, for `nonneg edit-topics`."""
     shares = to_numpy(model.transform(documents.contents) if proportions is None else proportions)
     weights, k = np.sort(model.topics_, axis=1)[:, ::-1].tolist(), model.n_topics_
-    examples = model.representative_documents(documents.contents, _N_EXAMPLES, proportions=shares)
+    examples = model.representative_documents(documents.contents, _N_EXAMPLES)
     tops = zip(model.top_words(_N_WORDS), weights, strict=True)
     topics = words.entries_of(
         topic=range(k),

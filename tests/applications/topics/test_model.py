@@ -256,8 +256,6 @@ def test_what_was_fitted_is_what_is_asked_for(planted):
         model.transform(np.ones((2, 5)))
     with pytest.raises(InvalidParameterError, match="fitted to counts"):
         model.transform(TEXTS)
-    with pytest.raises(ShapeError, match="proportions"):
-        model.representative_documents(planted.X, proportions=np.ones((2, 3)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         texts = TopicModel(2, random_state=0).fit(TEXTS)

@@ -151,5 +151,5 @@ def test_a_model_is_cut_at_any_level():
     assert tree.labels == model.topic_labels()
     two = model.merge_topics(tree.cut(2), texts)
     assert len(two.topics_) == 2
-    one = TopicModel(1, min_documents=0, random_state=0).fit(texts).hierarchy()
+    one = TopicModel(1, random_state=0).fit(texts).hierarchy()
     assert one.cut(1) == [[0]]

@@ -33,10 +33,9 @@ def community_certificate(
 
 def _method(search: Search) -> Statement:
     scores = search.scores
-    own = scores[search.method].mean
-    rival = max((name for name in scores if name != search.method), key=lambda name: scores[name].mean)
-    advantage, error = own - scores[rival].mean, scores[rival].error
-    told = ", ".join(f"{name} {score.mean:.4g}" for name, score in scores.items())
+    rival = max((name for name in scores if name != search.method), key=scores.__getitem__)
+    advantage, error = scores[search.method] - scores[rival], search.errors[rival]
+    told = ", ".join(f"{name} {score:.4g}" for name, score in scores.items())
     sentence = (
         "A tenth of the edges was hidden. Their log-likelihood per edge, relative to a single community, "
         f"given the others: {told}. {search.method} is ahead by {advantage:.3g} with a standard error of "
@@ -44,7 +43,7 @@ def _method(search: Search) -> Statement:
     )
     if abs(advantage) <= error:
         sentence += " The methods do not differ beyond it, and SymNMF is used."
-    quantities = {name: score.mean for name, score in scores.items()} | {"standard_error": error}
+    quantities = dict(scores) | {"standard_error": error}
     verdict = Verdict.HOLDS if advantage > error else Verdict.NOT_VERIFIABLE
     return Statement("method", sentence, advantage, error, verdict, quantities)
 

@@ -20,7 +20,7 @@ from nonneg.applications.communities.eigenvectors import (
     normalized_adjacency,
 )
 from nonneg.applications.communities.symnmf import symnmf
-from nonneg.applications.method_entries import ApplicationMethod
+from nonneg.applications.method_entries import ApplicationMethod, anchor_parameters
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegError
 from nonneg.separable.registry import METHODS as ANCHOR_METHODS
 from nonneg.separable.registry import split_params
@@ -72,14 +72,6 @@ class Memberships(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Score:
-    """How well a candidate predicts hidden edges."""
-
-    mean: float  # log-likelihood per hidden edge, relative to a single community
-    error: float  # standard error of the difference to the candidate that was chosen
-
-
-@dataclass(frozen=True)
 class Search:
     """What a method finds."""
 
@@ -89,7 +81,10 @@ class Search:
     memberships: Memberships  # of all nodes
     connectivity: FloatArray  # the expected weight of an edge between pure nodes
     kept: IntArray | None = None  # the nodes that hold the energy; None where the method looks at all
-    scores: Mapping[str, Score] = field(default_factory=dict)  # of all candidates, where several propose
+    # Where several propose: the log-likelihood per hidden edge of every candidate, relative to a single
+    # community, and the standard error of its difference to the one that was chosen.
+    scores: Mapping[str, float] = field(default_factory=dict)
+    errors: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -342,23 +337,22 @@ def _by_judge(problem: Problem) -> Search:
     for name, values in logs.items():
         if values.mean() - logs[chosen].mean() > _standard_error(values - logs[chosen]):
             chosen = name
-    scores = {
-        name: Score(float(values.mean()), _standard_error(values - logs[chosen]))
-        for name, values in logs.items()
-    }
+    scores = {name: float(values.mean()) for name, values in logs.items()}
+    errors = {name: _standard_error(values - logs[chosen]) for name, values in logs.items()}
     try:
         search = METHODS[chosen].run(problem)
     except NonnegError:
         if problem.k == 1:
             raise
         search = METHODS[next(name for name in PROPOSED if name != chosen)].run(problem)
-    return replace(search, scores=scores)
+    return replace(search, scores=scores, errors=errors)
 
 
 def _standard_error(values: FloatArray) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")
 
 
+ITERATIVE = frozenset({"tol", "max_iter", "callback"})
 METHODS: Registry[CommunityMethod] = Registry(
     "method",
     {
@@ -369,7 +363,7 @@ METHODS: Registry[CommunityMethod] = Registry(
             _by_symnmf,
             "the normalized adjacency matrix as H H' with nonnegative H",
             options=frozenset({"regularization", "threshold"}),
-            shared=frozenset({"tol", "max_iter", "callback"}),
+            shared=ITERATIVE,
             geometric=False,
         ),
         "regularized-spa": CommunityMethod(
@@ -380,8 +374,7 @@ METHODS: Registry[CommunityMethod] = Registry(
             name: CommunityMethod(
                 _by_pure_nodes(name),
                 ANCHOR_METHODS[name].summary,
-                options=ANCHOR_METHODS[name].options | (ANCHOR_METHODS[name].shared & {"init"}),
-                shared=ANCHOR_METHODS[name].shared & {"tol", "max_iter", "callback", "checkpoint", "verbose"},
+                **anchor_parameters(name, ITERATIVE | {"checkpoint", "verbose"}),
             )
             for name in ("spa", "merit", "fast-gradient")
         },

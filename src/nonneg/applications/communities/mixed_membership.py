@@ -37,7 +37,7 @@ from nonneg.applications.communities.methods import (
     fill_unreached,
 )
 from nonneg.applications.communities.number import count_communities
-from nonneg.applications.method_entries import iteration_params
+from nonneg.applications.method_entries import method_parameters
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators._base import COUNT, NOT_NEGATIVE, SHARED_VALUES
 from nonneg.estimators.saving import Fields, SavableEstimator, StoredArray
@@ -238,7 +238,9 @@ class MixedMembership(SavableEstimator):
             The fitted estimator.
         """
         name = METHODS.name_of(self.method)
-        params = self._params(name)
+        params = method_parameters(METHODS, name, self)
+        if self.verbose and "verbose" in METHODS[name].shared:
+            params["verbose"] = self.verbose
         graph = as_graph(X, weight=self.weight, self_loops=self.self_loops, names=names, kind=self.kind)
         isolated = graph.isolated
         if isolated.any():
@@ -275,7 +277,7 @@ class MixedMembership(SavableEstimator):
         )
         self.result_ = search.selection
         self.n_iter_ = search.selection.n_iter
-        self.scores_ = {name: score.mean for name, score in search.scores.items()}
+        self.scores_ = dict(search.scores)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, *, names: Sequence[str] | None = None) -> FloatArray:
@@ -474,14 +476,3 @@ class MixedMembership(SavableEstimator):
         largest = np.nan_to_num(self.memberships_, nan=-1.0)
         self.labels_ = np.where(largest.max(axis=1) > 0, largest.argmax(axis=1), -1)
         self.n_communities_ = largest.shape[1]
-
-    def _params(self, name: str) -> dict[str, Any]:
-        params = dict(self.method_params or {})
-        METHODS.check_options(name, params)
-        params |= iteration_params(
-            METHODS, name, tol=self.tol, max_iter=self.max_iter, callback=self.callback,
-            checkpoint=self.checkpoint,
-        )  # fmt: skip
-        if self.verbose and "verbose" in METHODS[name].shared:
-            params["verbose"] = self.verbose
-        return params

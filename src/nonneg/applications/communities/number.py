@@ -46,11 +46,11 @@ def count_communities(adjacency: SparseMatrix, *, n_first: int | None = None) ->
     widest = int(np.argmax(gaps[1:])) if gaps[1:].max() > NO_VALUE else len(candidates) - 2
     k = candidates[1:][widest]
     reason = f"The widest gap of the eigenvalues, {gaps[k - 1]:.2g}, is after number {k}"
-    reason += (
-        f"; the {BETHE} matrix also says {k}."
-        if informative == k
-        else f". The estimates disagree: {EIGENGAP} {k}, {BETHE} {informative}."
-    )
+    if informative == k:
+        reason += f"; the {BETHE} matrix also says {k}."
+    else:
+        more = " or more" * (informative == most)
+        reason += f". The estimates disagree: {EIGENGAP} {k}, {BETHE} {informative}{more}."
     if k == most:
         reason += " Larger numbers were not tried."
     return {

@@ -94,19 +94,6 @@ def _supported(n_documents: IntArray, limit: int) -> Statement:
     )
 
 
-def used_statement(n: int, n_copies: int, n_set_aside: int) -> Statement:
-    """Say without which documents topics were found."""
-    copies = f"{n_copies} {'has' if n_copies == 1 else 'have'} the same words as an earlier one"
-    small = f"{n_set_aside} {'is' if n_set_aside == 1 else 'are'} in groups too small for a topic"
-    left_out = " and ".join(why for why, count in ((copies, n_copies), (small, n_set_aside)) if count)
-    n_used = n - n_copies - n_set_aside
-    return Statement(
-        "documents-used",
-        f"Topics were found from {n_used} of {n} documents: {left_out}.",
-        n_used / n, None, Verdict.NOT_VERIFIABLE, {"n_copies": n_copies, "n_set_aside": n_set_aside},
-    )  # fmt: skip
-
-
 def _exclusive(components: FloatArray, anchors: IntArray, names: Sequence[Any]) -> Statement:
     weights = components[:, anchors]
     shares = np.diagonal(weights) / np.maximum(weights.sum(axis=0), np.finfo(np.float64).tiny)

@@ -1,4 +1,4 @@
-"""Documents: texts or counts, the words that are used, copies, and what a word in a document weighs."""
+"""Documents: texts or counts, the words that are used, and what a word in a document weighs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,6 @@ from nonneg.exceptions import (
 
 # Words of two letters or more, without numbers.
 WORDS = r"(?u)\b[^\W\d_][\w'-]*\w\b"
-# Copies have the same words, of those that are used. Shorter documents are left alone: two people may well
-# write the same short answer.
-COPY_WORDS = 10
 
 
 def are_texts(documents: Any) -> bool:
@@ -180,16 +177,6 @@ def over_vocabulary(part: FloatArray, words: IntArray, n_words: int) -> FloatArr
     whole = np.zeros((len(part), n_words), dtype=part.dtype)
     whole[:, words] = part
     return whole
-
-
-def distinct_documents(counts: Any) -> IntArray:
-    """Return the documents without those that have the same words as an earlier one."""
-    first: dict[bytes, int] = {}
-    for row in range(counts.shape[0]):
-        words = counts.indices[counts.indptr[row] : counts.indptr[row + 1]]
-        key = np.sort(words).tobytes() if len(words) >= COPY_WORDS else b"%d" % row
-        first.setdefault(key, row)
-    return np.fromiter(first.values(), dtype=np.intp)
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ def _split(model: Any, topic: int, into: Any, counts: Any) -> Change:
         leads = (proportions.argmax(axis=1) == topic) & (proportions[:, topic] > 0)
         documents = sp.csr_array(used[np.flatnonzero(leads)])
         inner = clone(model).set_params(
-            n_topics=int(into), min_documents=0, verbose=0,
+            n_topics=int(into), verbose=0,
             **dict.fromkeys(
                 ("anchors", "seed_words", "vocabulary", "vectorizer", "stop_words", "callback", "checkpoint")
             ),

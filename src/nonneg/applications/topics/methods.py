@@ -23,7 +23,7 @@ from nonneg._random import Seed
 from nonneg._registry import Registry
 from nonneg._threads import threads
 from nonneg._typing import FloatArray, IntArray
-from nonneg.applications.method_entries import ApplicationMethod
+from nonneg.applications.method_entries import ApplicationMethod, anchor_parameters
 from nonneg.applications.topics.documents import rows_of_sum_one, term_weights, unit_rows
 from nonneg.certificates.certificate import Certificate
 from nonneg.data import as_data_matrix
@@ -49,7 +49,6 @@ class Task:
     n_topics: int
     anchors: IntArray | None = None  # anchor words that the user chose, among the used ones
     seeds: Sequence[IntArray] = ()  # seed words of the first topics, among the used ones
-    min_documents: int = 0  # "nmf": documents of smaller topics are set aside
     params: Mapping[str, Any] = field(default_factory=dict)  # of the method and of its iterations
     rng: Seed = None
     n_jobs: int | None = None
@@ -74,7 +73,6 @@ class Topics:
     n_iter: int = 0
     certificate: Certificate = field(default_factory=Certificate)
     result: Any = None  # the method's own result
-    set_aside: Any = ()  # documents that took no part, because their groups are too small
 
 
 def document_weights(
@@ -200,30 +198,6 @@ def _anchor_method(name: str) -> Callable[[Task], Topics]:
     return run
 
 
-# More documents than this in groups that are too small are not boilerplate, but what the collection is like.
-LARGEST_PART = 0.1
-
-
-def _least_squares(task: Task) -> Topics:
-    """Factorize TF-IDF weights, and do so again without the documents of groups that are too small."""
-    topics = _factorized(task)
-    if task.anchors is not None or task.seeds:
-        return topics
-    n_documents = task.counts.shape[0]
-    used = np.arange(n_documents)
-    while True:
-        weights = document_weights(task.counts[used], topics.components, task.inverse, "weights")
-        main = np.where(weights.sum(axis=1) > 0, np.argmax(weights, axis=1), -1)
-        sizes = np.bincount(main[main >= 0], minlength=task.n_topics)
-        small = np.isin(main, np.flatnonzero(sizes < task.min_documents))
-        if not small.any() or np.sum(~small) < (1.0 - LARGEST_PART) * n_documents:
-            return replace(topics, set_aside=np.setdiff1d(np.arange(n_documents), used))
-        used = used[~small]
-        # The checkpoint is one of all documents.
-        params = {name: value for name, value in task.params.items() if name != "checkpoint"}
-        topics = _factorized(replace(task, counts=sp.csr_array(task.counts[used]), params=params))
-
-
 def _fitted(task: Task, X: Any, factors: Mapping[str, FloatArray] | None = None, **options: Any) -> NMF:
     model = NMF(task.n_topics, random_state=task.rng, n_jobs=task.n_jobs, verbose=task.verbose, **options)
     with warnings.catch_warnings():
@@ -232,7 +206,7 @@ def _fitted(task: Task, X: Any, factors: Mapping[str, FloatArray] | None = None,
         return model.fit(X, **(factors or {}))
 
 
-def _factorized(task: Task) -> Topics:
+def _least_squares(task: Task) -> Topics:
     """Factorize balanced TF-IDF weights by `nonneg.NMF` with the Frobenius loss."""
     X = balanced_documents(term_weights(task.counts, task.inverse))
     options = {"tol": 1e-6, "max_iter": 1000, **task.params}
@@ -325,9 +299,8 @@ METHODS: Registry[TopicMethod] = Registry(
             name: TopicMethod(
                 _anchor_method(name),
                 f"anchor words by {name}: {entry.summary}",
-                options=entry.options | (entry.shared & {"init"}),
-                shared=entry.shared & ITERATIVE,
                 takes_anchors=True,
+                **anchor_parameters(name, ITERATIVE),
             )
             for name, entry in ANCHOR_METHODS.items()
             if name != "auto"

@@ -19,13 +19,12 @@ from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray, IntArray
 from nonneg._warnings import warn_user
-from nonneg.applications.method_entries import iteration_params
+from nonneg.applications.method_entries import method_parameters
 from nonneg.applications.topics.certificate import (
     documents_per_topic,
     seed_statement,
     topic_npmi,
     topic_statements,
-    used_statement,
     weighted_statement,
 )
 from nonneg.applications.topics.documents import (
@@ -34,7 +33,6 @@ from nonneg.applications.topics.documents import (
     are_weighted,
     checked_counts,
     counted_texts,
-    distinct_documents,
     inverse_frequencies,
     make_vectorizer,
     over_vocabulary,
@@ -110,10 +108,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         These topics have these names (see `topic_names_`); there may be more topics than names. A warning
         names the words that are not in the vocabulary or not used.
     min_documents : int, default 10
-        A topic that is the main topic of fewer documents rests on few (see `few_documents_`). "nmf": its
-        documents are set aside, and topics are found without them, unless these are more than
-        a tenth of all. Of documents with the same words (ten or more) only the first is used. The
-        certificate counts both; all documents get topic proportions. 0 keeps copies and groups of any size.
+        A topic that is the main topic of fewer documents rests on few: `few_documents_` and the certificate
+        say so. "auto" tries no more topics than leave as many for each.
     min_df : int, default 2
         Words in fewer documents are not used. They stay in the vocabulary, with weight zero.
     max_df : float, default 1.0
@@ -153,9 +149,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         Number of documents of the fit in which the topic has the largest proportion.
     few_documents_ : array of bool of shape (n_topics,)
         Topics that rest on fewer than `min_documents` documents.
-    set_aside_ : array of int
-        Documents of the fit without which topics were found, because their groups are too small (see
-        `min_documents`).
     npmi_ : array of shape (n_topics,)
         Normalized pointwise mutual information of the 10 top words in these documents, from -1 to 1.
     coherence_ : array of shape (n_topics,)
@@ -265,7 +258,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         "documents_per_topic_": StoredArray("n_topics_", kind="i"),
         "few_documents_": StoredArray("n_topics_", kind="b"),
         "selection_": dict | None,
-        "set_aside_": StoredArray("documents set aside", kind="i"),
         "word_indices_": StoredArray("number of words used", kind="i", below="n_features_in_"),
         "anchor_indices_": StoredArray("n_topics_", kind="i", below="n_features_in_", optional=True),
         "vocabulary_": Names("n_features_in_", optional=True),
@@ -443,9 +435,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             for name, top in zip(self.topic_names_, words, strict=True)
         ]
 
-    def representative_documents(
-        self, X: Any, n: int = 3, *, proportions: FloatArray | None = None
-    ) -> list[IntArray]:
+    def representative_documents(self, X: Any, n: int = 3) -> list[IntArray]:
         """Return the most representative documents of every topic.
 
         Parameters
@@ -454,8 +444,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             The documents to choose from.
         n : int, default 3
             Maximum number of documents per topic.
-        proportions : array of shape (n_documents, n_topics), optional
-            Those of X, if they are known.
 
         Returns
         -------
@@ -463,14 +451,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             Rows of X, the best first: by proportion times the square root of how many of the topic's words
             they contain, so that a long document ranks above a line with one of the words.
         """
-        check_is_fitted(self, "components_")
-        counts = self._read(X, reset=False)
-        proportions = self.transform(X) if proportions is None else np.asarray(proportions)
-        if proportions.shape != (counts.shape[0], self.n_topics_):
-            raise ShapeError(
-                f"Expected proportions of shape ({counts.shape[0]}, {self.n_topics_}), got "
-                f"{proportions.shape}."
-            )
+        proportions, counts = self.transform(X), self._read(X, reset=False)
         strength = proportions * np.sqrt(np.asarray(counts @ self.topics_.T.astype(counts.dtype)))
         order = np.argsort(-strength, axis=0, kind="stable")[: max(1, n)]
         return [order[proportions[order[:, at], at] > 0, at] for at in range(proportions.shape[1])]
@@ -598,26 +579,23 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
                 f"n_topics={least} is more than the {used.shape[0]} documents or the {used.shape[1]} "
                 "words used. Ask for fewer topics, or lower min_df."
             )
-        distinct = distinct_documents(used) if self.min_documents else np.arange(used.shape[0])
-        if len(distinct) < max(2, least):
-            distinct = np.arange(used.shape[0])
         vocabulary = Vocabulary(self.vocabulary_, words, counts, self.min_df)
         places = None if self.anchors is None else vocabulary.anchors(self.anchors, least)
         seeds: dict[str, IntArray] = {}
         if self.seed_words is not None:
             seeds = vocabulary.seeds(self.seed_words, max(candidates or CANDIDATES))
-        once = used if len(distinct) == used.shape[0] else sp.csr_array(used[distinct])
         weighted = are_weighted(counts)
-        self._inverse = None if weighted else inverse_frequencies(once)
+        self._inverse = None if weighted else inverse_frequencies(used)
         task = Task(
-            once, self._inverse, least, anchors=places, seeds=tuple(seeds.values()),
-            min_documents=self.min_documents, params=params, rng=self.random_state, n_jobs=self.n_jobs,
-            verbose=self.verbose,
+            used, self._inverse, least, anchors=places, seeds=tuple(seeds.values()), params=params,
+            rng=self.random_state, n_jobs=self.n_jobs, verbose=self.verbose,
         )  # fmt: skip
         self.selection_ = None
         with threads(self.n_jobs):
             if candidates is None or len(candidates) > 1:
-                self.selection_ = compare_numbers(task, name, candidates, verbose=int(self.verbose))
+                self.selection_ = compare_numbers(
+                    task, name, candidates, min_documents=self.min_documents, verbose=int(self.verbose)
+                )
                 task = replace(task, n_topics=self.selection_["n_topics"])
             topics = METHODS[name].run(task)
             names: list[str | None] = [*seeds, *[None] * (task.n_topics - len(seeds))]
@@ -636,10 +614,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             proportions = self._proportions(used, counts.dtype)
         self.n_iter_, self.result_ = topics.n_iter, topics.result
         self.edits_: list[dict[str, Any]] = self.edits_ if again else []
-        self.set_aside_ = distinct[np.asarray(topics.set_aside, dtype=np.intp)]
-        n_copies = len(used.indptr) - 1 - len(distinct)
-        if n_copies or len(self.set_aside_):
-            statements.append(used_statement(used.shape[0], n_copies, len(self.set_aside_)))
         # Topics of given anchors are in the order of these.
         order = self._describe(
             used, proportions, components, anchors, topics.certificate.with_statements(statements),
@@ -648,19 +622,16 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         return proportions[:, order]
 
     def _method_params(self, name: str) -> dict[str, Any]:
-        entry, params = METHODS[name], dict(self.method_params or {})
-        METHODS.check_options(name, params)
+        entry = METHODS[name]
         if self.anchors is not None and not entry.takes_anchors:
             raise UnsupportedError(f"method={name!r} does not use anchor words. Choose 'nmf' or 'spa'.")
         if self.seed_words is not None and not entry.takes_seeds:
             raise UnsupportedError(f"method={name!r} does not use seed words; 'nmf' does.")
         if self.seed_words is not None and self.anchors is not None:
             raise InvalidParameterError("Give either anchors or seed_words.")
-        device = None if self.device == "auto" and "device" not in entry.shared else self.device
-        return params | iteration_params(
-            METHODS, name, tol=self.tol, max_iter=self.max_iter, callback=self.callback,
-            checkpoint=self.checkpoint, device=device,
-        )  # fmt: skip
+        # Any method may be told to look for a device.
+        anywhere = self.device == "auto" and "device" not in entry.shared
+        return method_parameters(METHODS, name, self, *([] if anywhere else ["device"]))
 
     def _candidates(self) -> list[int] | None:
         """Return the numbers of topics to choose from; None for the usual ones."""

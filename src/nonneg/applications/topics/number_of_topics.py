@@ -27,8 +27,13 @@ MAX_DOCUMENTS = 3000
 COARSE = {"tol": 1e-4, "max_iter": 200}
 
 
-def compare_numbers(task: Task, method: str, candidates: Any, *, verbose: int = 0) -> dict[str, Any]:
-    """Compare candidate numbers of topics (None: the usual ones), and recommend one."""
+def compare_numbers(
+    task: Task, method: str, candidates: Any, *, min_documents: int, verbose: int = 0
+) -> dict[str, Any]:
+    """Compare candidate numbers of topics, and recommend one.
+
+    None stands for the usual ones with `min_documents` documents per topic or more.
+    """
     rng = generator(task.rng)
     params = (COARSE if method in ("nmf", "kl") else {}) | dict(task.params)
     params = {name: value for name, value in params.items() if name not in ("callback", "checkpoint")}
@@ -40,7 +45,7 @@ def compare_numbers(task: Task, method: str, candidates: Any, *, verbose: int = 
     coarse = replace(task, counts=counts, params=params, rng=whole_number(rng), verbose=0)
     options, largest = sorted(set(candidates or CANDIDATES)), min(counts.shape)
     if candidates is None:
-        largest = min(largest, max(2, len(rows) // max(1, task.min_documents)))
+        largest = min(largest, max(2, len(rows) // max(1, min_documents)))
     numbers = [k for k in options if len(task.seeds) <= k <= largest]
     if not numbers:
         raise InvalidParameterError(
