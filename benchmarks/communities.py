@@ -59,7 +59,6 @@ def fit_in_this_process(folder: Path, method: str) -> dict[str, Any]:
         "s": round(seconds, 1),
         "GB": round(peak / 1e9, 2),
         "GB with the graph read": round(read / 1e9, 2),
-        "kept": len(model.kept_nodes_),
         "rank correlation": round(averaged_rank_correlation(truth, model.memberships_, nan="omit"), 4),
         "isolated": len(model.isolated_nodes_),
     }

@@ -10,7 +10,7 @@ from typing import Any
 
 from nonneg._typing import SparseMatrix
 from nonneg.applications.communities import Eigenpairs, MixedMembership, leading_eigenvectors
-from nonneg.applications.communities.methods import fill_unreached
+from nonneg.applications.communities.methods import energetic_nodes, fill_unreached
 from nonneg.data import as_data_matrix
 from nonneg.datasets import mixed_membership_graph
 from nonneg.metrics import averaged_rank_correlation
@@ -120,7 +120,7 @@ def run_method(setting: Setting) -> list[dict[str, Any]]:
     return [
         {
             "src": round(averaged_rank_correlation(network.memberships, memberships), 6),
-            "kept": len(model.kept_nodes_),
+            "kept": len(energetic_nodes(model.eigenvectors_, 1.0 if method == "spoc" else ENERGY)),
             "n_unreached": len(model.unreached_nodes_),
             "n_iter": model.n_iter_,
             "s": round(seconds, 3),

@@ -201,14 +201,14 @@ def hidden_component(n, b):
         A = hidden(np.exp(logarithm))
         degrees = A.sum(axis=1)
         mean = (degrees.sum() + half * (half - 1) + 0.9 * (n - b - half) * (n - b - half - 1)) / n
-        scales = 1.0 / np.sqrt(degrees + 0.25 * mean)
+        scales = 1.0 / np.sqrt(degrees + mean)
         return float(np.abs(np.linalg.eigh(scales[:, None] * A * scales)[1][:, -1]) @ start)
 
     weight = float(np.exp(scipy.optimize.brentq(overlap, -4.0, 4.0, xtol=1e-14)))
     others = [np.full((size, size), value) for size, value in ((half, 1.0), (n - b - half, 0.9))]
     for block in others:
         np.fill_diagonal(block, 0.0)
-    return normalized_adjacency(sp.csr_array(sp.block_diag([sp.coo_array(hidden(weight)), *others])), 0.25)
+    return normalized_adjacency(sp.csr_array(sp.block_diag([sp.coo_array(hidden(weight)), *others])))
 
 
 def test_communities_whose_leading_eigenvector_the_first_vector_misses():

@@ -31,14 +31,14 @@ class Eigenpairs(NamedTuple):
     next_value: float | None  # the one that would come next, where the whole matrix was decomposed
 
 
-def normalized_adjacency(adjacency: SparseMatrix, regularization: float = 1.0) -> SparseMatrix:
-    """Divide rows and columns by the roots of the degrees plus a multiple of the mean degree.
+def normalized_adjacency(adjacency: SparseMatrix) -> SparseMatrix:
+    """Divide rows and columns by the roots of the degrees plus the mean degree.
 
     Without the addition, nodes and components with few edges dominate; one mean degree is the choice of Qin &
     Rohe (2013).
     """
     degrees = np.asarray(adjacency.sum(axis=1)).ravel()
-    scales = 1.0 / np.sqrt(degrees + regularization * degrees.mean())
+    scales = 1.0 / np.sqrt(degrees + degrees.mean())
     rows = np.repeat(np.arange(len(scales)), np.diff(adjacency.indptr))
     data = adjacency.data * scales[rows] * scales[adjacency.indices]
     return sp.csr_array((data, adjacency.indices, adjacency.indptr), shape=adjacency.shape)

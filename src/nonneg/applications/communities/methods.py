@@ -80,7 +80,6 @@ class Search:
     selection: SelectionResult  # the pure nodes, as rows of the eigenvectors
     memberships: Memberships  # of all nodes
     connectivity: FloatArray  # the expected weight of an edge between pure nodes
-    kept: IntArray | None = None  # the nodes that hold the energy; None where the method looks at all
     # Where several propose: the log-likelihood per hidden edge of every candidate, relative to a single
     # community, and the standard error of its difference to the one that was chosen.
     scores: Mapping[str, float] = field(default_factory=dict)
@@ -105,10 +104,8 @@ def energetic_nodes(vectors: FloatArray, energy: float) -> IntArray:
     return np.sort(order[:n_kept])
 
 
-def _anchors(
-    name: str, pairs: Eigenpairs, problem: Problem, keywords: Mapping[str, Any]
-) -> tuple[SelectionResult, IntArray]:
-    """Return anchors among the rows of the eigenvectors, and the rows among which they were searched."""
+def _anchors(name: str, pairs: Eigenpairs, problem: Problem, keywords: Mapping[str, Any]) -> SelectionResult:
+    """Return anchors among the rows of the eigenvectors."""
     k, kept = problem.k, energetic_nodes(pairs.vectors, problem.energy)
     if k > len(kept):
         raise InvalidParameterError(
@@ -123,7 +120,7 @@ def _anchors(
         maxima = np.zeros(len(pairs.vectors))
         maxima[kept] = selected.row_maxima
     # The coefficients belong to the nodes that were searched; what they say is in the row maxima.
-    return replace(selected, anchors=kept[selected.anchors], row_maxima=maxima, coefficients=None), kept
+    return replace(selected, anchors=kept[selected.anchors], row_maxima=maxima, coefficients=None)
 
 
 def recover(vectors: FloatArray, corners: FloatArray, *, spoc: bool = False) -> Memberships:
@@ -175,29 +172,24 @@ def _by_pure_nodes(name: str) -> Callable[[Problem], Search]:
         if name == "merit":
             keywords = {"lam": MERIT_LAM, "tol": MERIT_GAP, "max_iter": MERIT_ITERATIONS} | keywords
         method = "spa" if spoc or normalized else name
-        selected, kept = _anchors(
-            method, pairs, replace(problem, energy=1.0) if spoc else problem, keywords
-        )  # fmt: skip
+        selected = _anchors(method, pairs, replace(problem, energy=1.0) if spoc else problem, keywords)
         corners = pairs.vectors[selected.anchors]
         memberships = recover(pairs.vectors, corners, spoc=spoc)
         ties: FloatArray = (corners * pairs.values) @ corners.T
         if normalized:
             ties = fitted_connectivity(problem.adjacency, memberships.values, problem.n_first)
         selected = replace(selected, method=name)
-        return Search(name, pairs, selected, memberships, ties, None if spoc else kept)
+        return Search(name, pairs, selected, memberships, ties)
 
     return run
 
 
 def _by_symnmf(problem: Problem) -> Search:
     params = dict(problem.params)
-    regularization, threshold = params.pop("regularization", 1.0), params.pop("threshold", None)
-    if not regularization >= 0 or not (threshold is None or 0 <= threshold < 1):
-        raise InvalidParameterError(
-            "regularization must be at least 0 and threshold None or at least 0 and below 1, got "
-            f"{regularization!r} and {threshold!r}."
-        )
-    matrix = normalized_adjacency(problem.adjacency, regularization)
+    threshold = params.pop("threshold", None)
+    if threshold is not None and not 0 <= threshold < 1:
+        raise InvalidParameterError(f"threshold must be at least 0 and below 1, got {threshold!r}.")
+    matrix = normalized_adjacency(problem.adjacency)
     # H H' has no eigenvalue below zero.
     pairs = problem.pairs("algebraic", matrix)
     n_above = int(np.count_nonzero(pairs.values > NO_VALUE * pairs.values[0]))
@@ -206,7 +198,7 @@ def _by_symnmf(problem: Problem) -> Search:
             f"The normalized adjacency matrix has only {n_above} eigenvalues above zero, fewer than "
             f"n_communities={problem.k}: its communities are not more. Ask for {n_above} or fewer."
         )
-    start = recover(pairs.vectors, pairs.vectors[_anchors("spa", pairs, problem, {})[0].anchors])
+    start = recover(pairs.vectors, pairs.vectors[_anchors("spa", pairs, problem, {}).anchors])
     fit = symnmf(matrix, pairs, start.values, n_first=problem.n_first, **params)
     counts = np.diff(problem.adjacency.indptr)
     memberships = shares_of(
@@ -362,7 +354,7 @@ METHODS: Registry[CommunityMethod] = Registry(
         "symnmf": CommunityMethod(
             _by_symnmf,
             "the normalized adjacency matrix as H H' with nonnegative H",
-            options=frozenset({"regularization", "threshold"}),
+            options=frozenset({"threshold"}),
             shared=ITERATIVE,
             geometric=False,
         ),

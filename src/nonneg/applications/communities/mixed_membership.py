@@ -132,8 +132,6 @@ class MixedMembership(SavableEstimator):
         normalized one.
     eigenvectors_ : array of shape (n_nodes, n_communities)
         Zero at isolated nodes. Directed graphs: left singular vectors.
-    kept_nodes_ : array of int
-        The nodes that account for the energy.
     isolated_nodes_, unreached_nodes_ : array of int
         Nodes without edges, and nodes that the eigenvectors do not reach.
     graph_ : Graph
@@ -213,7 +211,6 @@ class MixedMembership(SavableEstimator):
         "eigenvalues_": StoredArray("n_communities"),
         "eigenvectors_": StoredArray("n_nodes", "n_communities"),
         "pure_nodes_": StoredArray("n_communities", kind="i", below="n_nodes"),
-        "kept_nodes_": StoredArray("number of nodes kept", kind="i", below="n_nodes"),
         "isolated_nodes_": StoredArray("number of isolated nodes", kind="i", below="n_nodes"),
         "unreached_nodes_": StoredArray("number of unreached nodes", kind="i", below="n_nodes"),
     }
@@ -267,7 +264,6 @@ class MixedMembership(SavableEstimator):
         self._keep(graph, parts, np.asarray(filled, dtype=dtype), search.pairs.vectors)
         self.method_ = search.method
         self.pure_nodes_ = parts.nodes[search.selection.anchors]
-        self.kept_nodes_ = np.unique(parts.nodes if search.kept is None else parts.nodes[search.kept])
         self.isolated_nodes_ = np.flatnonzero(isolated)
         reached = np.unique(parts.nodes[search.memberships.reached])
         self.unreached_nodes_ = np.setdiff1d(np.flatnonzero(~isolated), reached)
