@@ -148,9 +148,10 @@ class KlTile {
 
   // Weigh row r for the sums of the update of H.
   void weigh(const T* moved, T weight, std::int64_t r, double* total) {
+    // A loop of its own: beside stores, which might overlap, the order of the sum would depend on the addresses.
     T mean = 0;
+    for (std::int64_t a = 0; a < k_; ++a) mean += moved[a] * p_.means[a];
     for (std::int64_t a = 0; a < k_; ++a) {
-      mean += moved[a] * p_.means[a];
       const T weighted = weight * moved[a];
       total[a] += weighted;
       start_[r * k_ + a] = weighted;
