@@ -199,7 +199,7 @@ def test_the_pair_is_a_fixed_point_of_multiplicative_updates(cones):
     after = factorize(X, 6, W=W, H=H, solver="mu", max_iter=25, tol=0)
     np.testing.assert_allclose(after.W @ after.H, W @ H, atol=1e-7)
     # From the start of that name, whose zeros are filled, the same solver goes on.
-    onward = factorize(X, 6, init="cone", solver="mu", max_iter=25, tol=0)
+    onward = factorize(X, 6, init="cr1", solver="mu", max_iter=25, tol=0)
     assert error_of(X, onward.W, onward.H) < 0.99 * found.relative_error
 
 
