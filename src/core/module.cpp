@@ -593,15 +593,14 @@ void sums_of_squares_(Cube<const T> X, Vector<const int64_t> offsets, Vector<con
 
 // The updates of majorization_equalization.hpp.
 void equalize_(Cube<const double> V, double eps0, Cube<double> w, Cube<double> h, int64_t n_updates, Cube<double> inverse,
-               std::optional<Matrix<double>> measures, int n_threads) {
+               int n_threads) {
   const int64_t batch = rows(w), m = columns(w), k = depth(w), n = depth(h);
   expect(rows(V) == batch || rows(V) == 1, "there must be data for all, or for each of the batch");
   expect(columns(V) == m && depth(V) == n && rows(h) == batch && columns(h) == k, "data and factors do not fit");
   expect(rows(inverse) == batch && columns(inverse) == m && depth(inverse) == n, "inverse must have the shape of the model");
-  expect(!measures || (rows(*measures) == 3 && columns(*measures) == batch), "there must be three measures");
   nb::gil_scoped_release release;
   table->transforms.equalize(V.data(), rows(V), eps0, w.data(), h.data(), batch, m, n, k, n_updates, inverse.data(),
-                             measures ? measures->data() : nullptr, n_threads);
+                             n_threads);
 }
 
 void objectives_(Cube<const double> V, double eps0, Cube<const double> inverse, Matrix<double> measures, int n_threads) {

@@ -10,7 +10,7 @@ from nonneg._compiled import core
 from nonneg._threads import threads
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.sparse import SparseMatrix
-from nonneg.kernels.nearest_centroid import nearest_centroids, portable_update_cosines, update_cosines
+from nonneg.kernels.nearest_centroid import nearest_centroids, update_cosines
 
 
 @pytest.fixture(params=["dense", "int32", "int64"])
@@ -56,7 +56,7 @@ def full_search(X, n_picks, *, rates=None, shift=0.0):
     picks = [3]
     for step in range(1, n_picks):
         unit = X[picks[-1]] * inverse[picks[-1]]
-        nearest = portable_update_cosines((X @ unit)[:, None], inverse.astype(X.dtype), nearest)
+        nearest = np.maximum(nearest, (X @ unit)[:, None] * inverse)
         rate = 1.0 if rates is None else rates[step][:, 0]
         picks.append(int(np.argmax(rate * (shift - nearest[:, 0]))))
     return picks

@@ -15,17 +15,15 @@ from nonneg._threads import team_size
 MAX_STEPS = 200
 
 
-def dominating_diagonal(coefficients: Any, weights: Any, *, out: Any = None) -> Any:
+def dominating_diagonal(coefficients: Any, weights: Any) -> Any:
     """Return the nearest C >= 0 with c_ii <= 1 and w_i c_ij <= w_j c_ii.
 
     Parameters
     ----------
     coefficients : array of shape (n, n)
-        The matrix; not modified unless it is `out`.
+        The matrix; not modified.
     weights : array of shape (n,)
         The weights w, nonnegative.
-    out : numpy array of shape (n, n), optional
-        Where to write the result, for NumPy arrays.
 
     Returns
     -------
@@ -39,16 +37,9 @@ def dominating_diagonal(coefficients: Any, weights: Any, *, out: Any = None) -> 
     row, without sorting.
     """
     compiled = core() if is_float_array(coefficients) else None
-    if compiled is None or (out is not None and not (is_float_array(out) and out.flags.c_contiguous)):
-        found = portable_dominating_diagonal(coefficients, weights, MAX_STEPS)
-        if out is None:
-            return found
-        out[...] = found
-        return out
-    if out is None:
-        out = np.array(coefficients, order="C")
-    elif out is not coefficients:
-        out[...] = coefficients
+    if compiled is None:
+        return portable_dominating_diagonal(coefficients, weights, MAX_STEPS)
+    out = np.array(coefficients, order="C")
     weights = np.ascontiguousarray(weights, dtype=out.dtype)
     compiled.dominating_diagonal(out, weights, MAX_STEPS, team_size(10.0 * out.size))
     return out

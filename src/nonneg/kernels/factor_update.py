@@ -21,6 +21,7 @@ from nonneg._lazy import cached_property
 from nonneg._threads import BLAS, team_size
 from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
+from nonneg.kernels.products import SUMS_SHARE
 from nonneg.kernels.rows import absolute_sum, extrapolated, product_sum
 
 # Rows that are done at once: so many blocks for each of 16 threads keep all of them busy, whatever the number
@@ -28,9 +29,6 @@ from nonneg.kernels.rows import absolute_sum, extrapolated, product_sum
 # MOST_BLOCKS take memory. Blocks are whole vectors of coordinate descent, two at least: products of fewer
 # rows are mostly calls.
 SHARES, USUAL_THREADS, LONGEST, MOST_BLOCKS, VECTOR_BYTES = 2, 16, 320, 128, 512
-# Products X' W are formed with the update of W, which has just read the rows of X, where those of all blocks
-# take at most this part of the memory of X.
-PRODUCTS_SHARE = 0.25
 
 # Returns updated rows and the sum of their absolute projected gradients, given rows, Gram matrices and cross
 # products.
@@ -158,7 +156,8 @@ def _compiled(
     read, products = 0, None
     if data is not None:
         read = data.shape[1]
-        if not quadratic and -(-n_rows // rows) * k <= PRODUCTS_SHARE * n_rows:
+        # Products X' W are formed with the update of W, which has just read the rows of X.
+        if not quadratic and -(-n_rows // rows) * k <= SUMS_SHARE * n_rows:
             products = np.empty((read, k), dtype=dtype)
             read *= 2
         other = np.ascontiguousarray(other)

@@ -64,7 +64,11 @@ def weighted_rows(X: Array, weights: Array, counts: IntArray | None = None) -> A
     """
     if X.shape[1] == weights.shape[1]:
         return X * weights
-    return portable_weighted_rows(X, weights, counts)
+    if counts is not None:
+        return X * np.repeat(weights, counts, axis=1)
+    xp = array_namespace(X)
+    parts = xp.reshape(X, (X.shape[0], -1, weights.shape[1], X.shape[2]))
+    return xp.reshape(parts * weights[:, None, :, :], X.shape)
 
 
 def portable_sums_of_squares(X: Array, n_frames: int, offsets: IntArray | None) -> Array:
@@ -74,12 +78,3 @@ def portable_sums_of_squares(X: Array, n_frames: int, offsets: IntArray | None) 
     xp = array_namespace(X)
     parts = xp.reshape(X, (X.shape[0], -1, n_frames, X.shape[2]))
     return xp.sum(parts * parts, axis=1)
-
-
-def portable_weighted_rows(X: Array, weights: Array, counts: IntArray | None) -> Array:
-    """Multiply the rows of every frame by its weights."""
-    if counts is not None:
-        return X * np.repeat(weights, counts, axis=1)
-    xp = array_namespace(X)
-    parts = xp.reshape(X, (X.shape[0], -1, weights.shape[1], X.shape[2]))
-    return xp.reshape(parts * weights[:, None, :, :], X.shape)

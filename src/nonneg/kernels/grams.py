@@ -74,10 +74,8 @@ class ListedGrams:
         index = np.int32 if max(len(self.indices), len(self.other)) < 2**31 else np.int64
         base = np.ascontiguousarray(self.base, dtype=np.float64)[None]
         lists = (np.ascontiguousarray(array, dtype=index) for array in (self.indptr, self.indices))
-        return base, self._values(), np.ascontiguousarray(self.other, dtype=dtype), *lists
-
-    def _values(self) -> Any:
-        return np.ascontiguousarray(np.broadcast_to(self.values, len(self.indices)), dtype=np.float64)
+        values = np.ascontiguousarray(np.broadcast_to(self.values, len(self.indices)), dtype=np.float64)
+        return base, values, np.ascontiguousarray(self.other, dtype=dtype), *lists
 
     def _dense_rows(self, start: int, stop: int) -> Any:
         xp = array_namespace(self.other)

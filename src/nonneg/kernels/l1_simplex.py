@@ -56,7 +56,10 @@ def minimum_l1_rows(
     """
     A = np.ascontiguousarray(A, dtype=np.float64)
     m, n = A.shape
-    bases = initial_bases(A) if bases is None else np.array(bases, dtype=np.int64, order="C")
+    if bases is None:  # n well-conditioned rows of A
+        order = scipy.linalg.qr(A.T, mode="r", pivoting=True)[1]
+        bases = np.tile(order[:n], (n, 1))
+    bases = np.array(bases, dtype=np.int64, order="C")
     found = L1Rows(np.zeros((n, m)), np.zeros((n, n)), bases, np.zeros(n, dtype=np.int64))
     # The same perturbation in every call, so that an earlier basis is one of the same problem.
     targets = np.eye(n) + PERTURBATION * np.random.default_rng(0).uniform(0.5, 1.0, (n, n))
@@ -67,10 +70,3 @@ def minimum_l1_rows(
     threads = team_size(4.0 * n * n * (m + n))
     compiled.l1_rows(A, targets, bases, found.rows, found.dual, found.n_pivots, tol, limit, threads)
     return found
-
-
-def initial_bases(A: FloatArray) -> IntArray:
-    """Return n well-conditioned rows of A (pivoted QR) as the basis of every row of the inverse."""
-    n = A.shape[1]
-    _, order = scipy.linalg.qr(A.T, mode="r", pivoting=True)
-    return np.tile(np.asarray(order[:n], dtype=np.int64), (n, 1))

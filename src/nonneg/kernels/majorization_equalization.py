@@ -54,22 +54,15 @@ def update_factors(
     w, h = (np.array(factor.swapaxes(1, 2), order="C") for factor in (components, activations))
     inverse = np.empty((len(h), *data.shape[1:]))
     threads = team_size(12.0 * h.size * w.shape[1] * n_updates)
-    core().equalize(data, eps0, w, h, n_updates, inverse, None, threads)
-    new_activations, new_components, new_inverse = (
-        np.ascontiguousarray(array.swapaxes(1, 2)) for array in (h, w, inverse)
-    )
-    return new_activations, new_components, new_inverse
+    core().equalize(data, eps0, w, h, n_updates, inverse, threads)
+    h, w, inverse = (np.ascontiguousarray(array.swapaxes(1, 2)) for array in (h, w, inverse))
+    return h, w, inverse
 
 
 def is_supported(V: Any, n_components: int, eps0: float) -> bool:
     """Tell whether V is a batch in NumPy's float64, with few components and a safe eps0."""
-    return (
-        core() is not None
-        and isinstance(V, np.ndarray)
-        and V.dtype == np.float64
-        and n_components <= MOST_COMPONENTS
-        and eps0 >= LEAST_EPS0
-    )
+    suits = n_components <= MOST_COMPONENTS and eps0 >= LEAST_EPS0
+    return suits and core() is not None and isinstance(V, np.ndarray) and V.dtype == np.float64
 
 
 def portable_update_factors(

@@ -57,8 +57,10 @@ def update_cosines(
     rows = core_rows(block)
     if rows is None:
         # All rows were compared with all centroids but the newest one.
-        products = block.times(centroids[-1:, :].T)
-        return portable_update_cosines(products, inverse_norms, nearest), n_compared
+        cosines = block.times(centroids[-1:, :].T) * inverse_norms
+        xp = array_namespace(cosines)
+        cosines = xp.astype(cosines, xp.float64)
+        return xp.where(cosines > nearest, cosines, nearest), n_compared
     dtype = rows[-1].dtype
     scales, units = (
         np.ascontiguousarray(numpy_view(array), dtype=dtype) for array in (inverse_norms, centroids)
@@ -94,10 +96,3 @@ def nearest_centroids(block: Any, inverse_norms: Any, centroids: Any) -> tuple[A
     labels = xp.astype(xp.argmax(products, axis=1), xp.int64)[:, None]
     labels = xp.where(inverse_norms > 0, labels, -xp.ones_like(labels))
     return labels, xp.max(products, axis=1, keepdims=True) * inverse_norms
-
-
-def portable_update_cosines(products: Any, inverse_norms: Any, nearest: Any) -> Any:
-    """Return the largest cosines, in float64, from products of the rows with the new centroids."""
-    xp = array_namespace(products)
-    cosines = xp.astype(xp.max(products, axis=1, keepdims=True) * inverse_norms, xp.float64)
-    return xp.where(cosines > nearest, cosines, nearest)

@@ -19,6 +19,8 @@ from nonneg._threads import BLAS, SMALL_PRODUCT, team_size
 # Parts have at least so many operations, about 25 microseconds, of which a call takes one; and there are at
 # most so many: three for each of 16 threads.
 PART, MOST_PARTS = 1e5, 48
+# Sums of parts of rows may take this part of the memory of the array that is read.
+SUMS_SHARE = 0.25
 
 
 def part_size(n_rows: int, operations: float, least: int) -> int:
@@ -42,9 +44,14 @@ def multiply(A: Any, B: Any, out: Any, *, turned: bool = False, chunk_size: int 
         A, turned = A.T, not turned
     if A.strides[1] != A.itemsize or A.strides[0] < A.itemsize * A.shape[1]:
         return False
-    size = part_size(m, operations, chunk_size)
+    B, n_rows, threads = np.ascontiguousarray(B), len(A), team_size(operations)
+    rows = part_size(n_rows, operations, 64)
     with nullcontext() if is_held() else single_threaded_blas():
-        compiled.multiply(A, turned, np.ascontiguousarray(B), out, size, team_size(operations))
+        if turned and A.flags.c_contiguous and -(-n_rows // rows) * n <= SUMS_SHARE * n_rows:
+            # Parts of the rows of A, which lie beside each other: columns are read at half the speed.
+            compiled.inner_product(A, B, out, rows, threads)
+        else:
+            compiled.multiply(A, turned, B, out, part_size(m, operations, chunk_size), threads)
     return True
 
 

@@ -76,12 +76,12 @@ def portable_cap_rows(
     relaxed = relax * product + (1.0 - relax) * split + dual
     caps[...] = _caps(relaxed, caps, tau)
     new = xp.minimum(xp.clip(relaxed, 0.0, None), caps[:, None])
-    sums = xp.stack([_square(xp, product - new), _square(xp, new - split), _square(xp, new)])
+    squares = [xp.sum(values * values) for values in (product - new, new - split, new, relaxed - new)]
     split[...] = new
     dual[...] = relaxed - new
     product[...] = new - dual
-    primal, change, size = (float(value) for value in sums)
-    return primal, change, size, float(_square(xp, dual))
+    primal, change, size, dual_size = (float(value) for value in xp.stack(squares))
+    return primal, change, size, dual_size
 
 
 def _caps(rows: Array, caps: Array, tau: float) -> Array:
@@ -99,7 +99,3 @@ def _caps(rows: Array, caps: Array, tau: float) -> Array:
         if step % 2 and bool(xp.all(arrived)):
             break
     return caps
-
-
-def _square(xp: object, values: Array) -> Array:
-    return xp.sum(values * values)  # type: ignore[attr-defined]

@@ -274,9 +274,8 @@ class _Scan:
         xp = self.xp
         right, listed, columns, extra = self.prepared(part)
         every = xp.arange(right.shape[0], device=device_of(right))
-        best: Any = None
-        second: Any = None
-        index: Any = None
+        best = second = xp.full_like(right[:, 0], float("inf"))
+        index = xp.zeros_like(every)
         for start in range(0, self.dictionary.shape[0], self.n_points):
             stop = min(start + self.n_points, self.dictionary.shape[0])
             points = self._with_base(start, stop) if self.points is None else self.points[start:stop, ...]
@@ -290,9 +289,6 @@ class _Scan:
             low = scores[every, place]
             scores[every, place] = float("inf")
             next_low = xp.min(scores, axis=1)
-            if best is None:
-                best, second, index = low, next_low, place
-                continue
             second = xp.minimum(xp.maximum(best, low), xp.minimum(second, next_low))
             index = xp.where(low < best, place + start, index)
             best = xp.minimum(best, low)

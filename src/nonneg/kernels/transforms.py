@@ -38,20 +38,7 @@ class TransformStep(NamedTuple):
 
 
 def is_supported(array: Any, eps0: float | None = None) -> bool:
-    """Tell whether the compiled core was built and takes a problem.
-
-    Parameters
-    ----------
-    array : array of shape (..., m)
-        Virtual realizations.
-    eps0 : float, optional
-        Added to the model; None where there is none.
-
-    Returns
-    -------
-    bool
-        For float64 in NumPy, few and short frames, and an eps0 that keeps the model away from zero.
-    """
+    """Tell whether the core takes virtual realizations (..., m), and an eps0 that keeps models above zero."""
     return (
         core() is not None
         and isinstance(array, np.ndarray)

@@ -254,7 +254,7 @@ class TraceStep:
         new = points @ (state.fitted_ahead - points.T)
         new = state.ahead - length * new
         new = _less_on_diagonal(xp, new, length * state.lam * self.prices)
-        new = dominating_diagonal(new, self.weights, out=new if isinstance(new, np.ndarray) else None)
+        new = dominating_diagonal(new, self.weights)
         fitted = points.T @ new
         diagonal = xp.linalg.diagonal(new)
         residual = xp.astype(fitted - points.T, xp.float64)
