@@ -126,7 +126,7 @@ downstream: $(VENV)-downstream/.ready ## other people's programs with nonneg ins
 sanitize: $(VENV)-sanitize/.ready ## tests of the compiled core under a sanitizer: SANITIZE=address,undefined or SANITIZE=thread
 	$(ONE_THREAD) PYTHONMALLOC=malloc NONNEG_CORE=baseline ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=ignore_noninstrumented_modules=1:die_after_fork=0 \
 	  LD_PRELOAD="$$($(CXX) -print-file-name=lib$(if $(findstring thread,$(SANITIZE)),tsan,asan).so) $$($(CXX) -print-file-name=libstdc++.so)" \
-	  $(VENV)-sanitize/bin/python -m pytest -n 0 -p no:faulthandler -m "not slow and not torch" $(if $(ARGS),$(ARGS),tests/kernels tests/contracts)
+	  $(VENV)-sanitize/bin/python -m pytest -n 0 -p no:faulthandler -m "not slow and not torch" $(if $(ARGS),$(ARGS),tests/kernels tests/contracts tests/test_threads.py tests/iteration)
 
 core-coverage: $(VENV)-coverage/.ready ## lines of src/core that the tests of the kernels run, by gcov
 	$(ONE_THREAD) NONNEG_CORE=baseline $(VENV)-coverage/bin/python -m pytest -n 0 -q -m "not slow and not torch" tests/kernels $(ARGS)
