@@ -78,22 +78,8 @@ def portable_cluster_products(block: Any, labels: Any, vectors: Any) -> tuple[An
 
 
 def one_hot(labels: Any, entries: Any, k: int) -> Any:
-    """Return a matrix with the entry of every row in the column of its cluster, and zeros elsewhere.
-
-    Parameters
-    ----------
-    labels : array of int of shape (n_rows, 1)
-        The clusters; negative for none.
-    entries : array of shape (n_rows, k) or (n_rows, 1)
-        One entry per cluster, or one for whichever cluster it is.
-    k : int
-        The number of clusters.
-
-    Returns
-    -------
-    array of shape (n_rows, k)
-        With at most one nonzero entry per row.
-    """
+    """Return (n_rows, k) with the entry of every row in the column of its cluster, and zeros elsewhere."""
+    # `labels` (n_rows, 1) are negative for none; `entries` have a column per cluster, or one for all.
     xp = array_namespace(entries)
     numbers = xp.arange(k, dtype=labels.dtype, device=entries.device)
     zero = xp.zeros((1, 1), dtype=entries.dtype, device=entries.device)

@@ -11,18 +11,7 @@ from nonneg._compiled import core
 
 
 def core_rows(block: Any) -> tuple[Any, ...] | None:
-    """Return the arrays of dense or sparse rows for a call of the core, the entries last; None without it.
-
-    Parameters
-    ----------
-    block : LocalMatrix
-        The rows.
-
-    Returns
-    -------
-    tuple of array or None
-        The dense array, or indptr, indices and data; None where the core was not built or cannot read them.
-    """
+    """Return the rows of a LocalMatrix: an array, or indptr, indices and data; None without the core."""
     rows = block.raw_rows() if core() is not None else None
     if rows is None:
         return None

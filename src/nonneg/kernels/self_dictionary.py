@@ -249,12 +249,8 @@ class _Scan:
             [rows * self.dictionary.radius, xp.full_like(rows[:, :1], self.base_scale)], axis=1
         )
         listed, columns, extra = self.gradient.between(part.start, part.stop)
-        return (
-            xp.astype(scaled / sizes[:, None], self.dtype),
-            listed,
-            columns,
-            extra / to_numpy(sizes)[columns],
-        )
+        right = xp.astype(scaled / sizes[:, None], self.dtype)
+        return right, listed, columns, extra / to_numpy(sizes)[columns]
 
     def compiled(self, found: IntArray, n_threads: int) -> Any:
         """Write the vertices of all columns, and return which are too close to others to call."""

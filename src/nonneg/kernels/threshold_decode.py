@@ -24,8 +24,7 @@ class DecodedSums(NamedTuple):
     active: FloatArray
 
 
-RULES = ("unshifted", "shifted", "linear")
-"""In the order of the core."""
+RULES = ("unshifted", "shifted", "linear")  # in the order of the core
 
 
 def decoded_sums(
