@@ -203,16 +203,15 @@ def build_parser(
 
 def _options(name: str, own: str) -> str:
     """Return the options of a command, with those that all have at their end."""
-    common = {
-        "-o/--output DIR: output folder (default: named after the first file)": ("completion", "report"),
-        "-q/--quiet: do not show progress": ("completion", "report"),
-        "--open: open the report in a browser": ("completion",),
-        "--json: write the result as JSON to standard output and everything else to standard error": (
-            "completion", "demo", "report",
-        ),
-    }  # fmt: skip
-    lines = [option for option, without in common.items() if name not in without]
-    return "\n".join([own.strip(), *([] if "[output]" in own else ["[output]"]), *lines])
+    if name == "completion":
+        return own
+    common = """
+-o/--output DIR: output folder (default: named after the first file)
+-q/--quiet: do not show progress
+--json: write the result as JSON to standard output and everything else to standard error
+"""
+    group = "" if "[output]" in own else "[output]\n"
+    return f"{own.strip()}\n{group}--open: open the report in a browser{common * (name != 'report')}"
 
 
 def _suggestion(word: str, command: argparse.ArgumentParser) -> str:

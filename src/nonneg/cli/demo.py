@@ -7,7 +7,6 @@ import argparse
 from nonneg.cli import arguments, terminal
 
 OPTIONS = ""
-N_COMPONENTS = 16
 
 
 def run(options: argparse.Namespace) -> None:
@@ -15,16 +14,14 @@ def run(options: argparse.Namespace) -> None:
     from sklearn.datasets import load_digits
 
     from nonneg import NMF
-    from nonneg._optional import import_optional
     from nonneg.cli import files
     from nonneg.io import Table
     from nonneg.report.tables import describe_fit
 
-    import_optional("matplotlib", extra="report", purpose="The demo's report")
     folder = arguments.output_folder(options, "nonneg", "demo")
     table = Table(load_digits().data, source="handwritten digits", kind="npy")
-    terminal.progress(f"{len(table.X)} images of 8 x 8 pixels, {N_COMPONENTS} components")
-    model = NMF(N_COMPONENTS, random_state=0, verbose=int(not options.quiet))
+    terminal.progress(f"{len(table.X)} images of 8 x 8 pixels, 16 components")
+    model = NMF(16, random_state=0, verbose=int(not options.quiet))
     W, seconds = terminal.timed(model.fit_transform, table.X)
     record = describe_fit(model, table, seconds, W=W, image_shape=(8, 8))
     files.add_factors(record, table, W)

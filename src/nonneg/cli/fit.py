@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -81,20 +80,17 @@ def run(options: argparse.Namespace) -> None:
     terminal.finish(folder, record, others=copies)
 
 
-@contextmanager
-def _cluster_of(options: argparse.Namespace) -> Iterator[Any]:
-    """Yield a client of the Dask cluster that --scheduler names; None without it."""
+def _cluster_of(options: argparse.Namespace) -> AbstractContextManager[Any]:
+    """Return the context of a client of the Dask cluster that --scheduler names; of None without it."""
     if options.scheduler is None:
-        yield None
-        return
+        return nullcontext()
     from nonneg._optional import import_optional
 
     for name in ("dask.array", "distributed"):
         import_optional(name, extra="dask", purpose="--scheduler")
     from nonneg.data.cluster import connected
 
-    with connected(options.scheduler) as client:
-        yield client
+    return connected(options.scheduler)
 
 
 def _chunks(table: Table, client: Any, options: argparse.Namespace) -> Any:

@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> None:
         raise FileFormatError(f"There is no report of `nonneg {record.command}`.")
     try:
         page = build_page(record)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise FileFormatError(
             f"{folder / RESULT} is damaged ({error!r}). Run `nonneg {record.command}` again."
         ) from error

@@ -267,7 +267,7 @@ def _of_cube(model: Any, path: Path, options: argparse.Namespace) -> Record:
 
     name, cube = options.files[0].name, unmix.read_image(options.files[0], options)
     unmix.note_of(name, cube)
-    maps, seconds = terminal.timed(model.transform, cube, mask=unmix.read_mask(options))
+    maps, seconds = terminal.timed(model.transform, cube, mask=unmix.read_numbers(options.mask))
     if cube.wavelengths is not None and model.wavelengths_ is not None:
         shared = model.bands_ & cube.kept
         places = in_nanometers(model.wavelengths_[shared[model.bands_]])

@@ -112,11 +112,6 @@ def read_image(path: Path, options: argparse.Namespace) -> Cube:
     return read_cube(path, variable=options.variable, no_data=options.no_data, bands=bands)
 
 
-def read_mask(options: argparse.Namespace) -> Any:
-    """Read the mask of the pixels, if there is one."""
-    return None if options.mask is None else _numbers(options.mask)
-
-
 def _opened_scene(options: argparse.Namespace) -> Scene:
     """Open the scene that was asked for."""
     from nonneg.applications.hyperspectral import read_library
@@ -137,18 +132,21 @@ def _opened_scene(options: argparse.Namespace) -> Scene:
         scene = replace(scene, n_endmembers=number)
     cube = scene.cube
     if options.wavelengths is not None:
-        cube = replace(cube, wavelengths=in_nanometers(_numbers(options.wavelengths)))
+        cube = replace(cube, wavelengths=in_nanometers(read_numbers(options.wavelengths)))
     library = scene.library
     if options.library is not None:
         library = read_library(options.library)
         # A library that does not fit is told before the work, not after it.
         library.at(cube.kept_wavelengths, cube.kept)
-    return replace(scene, cube=cube, mask=read_mask(options), library=library)
+    return replace(scene, cube=cube, mask=read_numbers(options.mask), library=library)
 
 
-def _numbers(path: Path) -> Any:
+def read_numbers(path: Path | None) -> Any:
+    """Read a mask of pixels or wavelengths, if there are any."""
     import numpy as np
 
+    if path is None:
+        return None
     try:
         if path.suffix.lower() == ".npy":
             return np.load(path, allow_pickle=False)

@@ -89,7 +89,7 @@ def curve(
 ) -> Raw:
     """Draw a measure against something that counts or passes, with its spread, and mark one place."""
     figure, axes = panel(5.2, 3.0)
-    at, values = (np.array([np.nan if one is None else one for one in side], dtype=float) for side in (x, y))
+    at, values = (np.array(side, dtype=float) for side in (x, y))  # None becomes NaN
     if spread is not None:
         bars = np.nan_to_num(np.array(spread, dtype=float))
         axes.fill_between(at, values - bars, values + bars, color=FAINT, linewidth=0)
