@@ -204,9 +204,15 @@ def sparse_tensor(X: Any) -> Any:
     """Return a sparse matrix of CuPy as a tensor in the same memory, and a tensor as it is."""
     if type(X).__module__ == "torch":
         return X
-    torch = import_optional("torch", extra="torch", purpose="A sparse matrix of CuPy")
+    import_optional("torch", extra="torch", purpose="A sparse matrix of CuPy")
     csr = X.tocsr()
-    parts = (to_torch(part) for part in (csr.indptr, csr.indices, csr.data))
+    return csr_tensor(*(to_torch(part) for part in (csr.indptr, csr.indices, csr.data)), csr.shape)
+
+
+def csr_tensor(indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> Any:
+    """Return a sparse tensor of its parts."""
+    import torch
+
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse")  # that the layout is in beta state
-        return torch.sparse_csr_tensor(*parts, size=csr.shape, check_invariants=False)
+        return torch.sparse_csr_tensor(indptr, indices, data, size=shape, check_invariants=False)

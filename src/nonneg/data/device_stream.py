@@ -7,7 +7,6 @@ can be locked in memory, or else from page-locked memory to which several thread
 from __future__ import annotations
 
 import contextlib
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ import scipy.sparse as sp
 
 from nonneg._devices import PART_FOR_DATA, free_memory
 from nonneg._threads import available_threads
+from nonneg.data.csr_arrays import csr_tensor
 from nonneg.exceptions import DeviceMemoryError
 from nonneg.io.memory import memory_limit, written_bytes
 from nonneg.io.stored import ArrayRows, StoredMatrix
@@ -58,11 +58,7 @@ def copied(X: Any, device: Any) -> Any:
             csr = csr.copy()
             csr.sum_duplicates()
         parts = (torch.from_numpy(np.ascontiguousarray(part)) for part in (csr.indptr, csr.indices, csr.data))
-        indptr, indices, data = (part.to(device) for part in parts)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
-            warnings.filterwarnings("ignore", message="Sparse invariant checks are implicitly disabled")
-            return torch.sparse_csr_tensor(indptr, indices, data, size=csr.shape, check_invariants=False)
+        return csr_tensor(*(part.to(device) for part in parts), csr.shape)
     out = torch.empty(X.shape, dtype=tensor_dtype(X.dtype), device=device)
     for start, stop, block in DeviceBlocks(ArrayRows(X, "X", 1 << 62), device, lock=False):
         out[start:stop] = block

@@ -402,10 +402,3 @@ def rows_per_block(n_columns: int, entries: int = 1 << 17) -> int:
 def powers(values: Array, power: float) -> Array:
     """Return a power of the absolute entries."""
     return values * values if power == 2.0 else abs(values) ** power
-
-
-def float64_sum(xp: Namespace, values: Array) -> float:
-    """Sum in float64 whatever the dtype."""
-    if isinstance(values, np.ndarray):
-        return float(np.sum(values, dtype=np.float64))
-    return float(xp.sum(values, dtype=xp.float64))
