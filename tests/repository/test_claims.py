@@ -18,7 +18,10 @@ from nonneg import NMF
 
 ROOT = Path(__file__).resolve().parents[2]
 CLAIMS = tomllib.loads((ROOT / "docs" / "verification" / "claims.toml").read_text("utf-8"))
-NAMES = ("README.md", *(f"docs/{name}.md" for name in ("faq", "install", "index", "tutorial", "choosing-a-solver")))
+NAMES = (
+    "README.md",
+    *(f"docs/{name}.md" for name in ("faq", "install", "index", "tutorial", "choosing-a-solver")),
+)
 PAGES = [*(ROOT / name for name in NAMES), *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 FLAGS = re.DOTALL | re.MULTILINE
 UNITS = "times|ms|s|seconds?|minutes?|hours?|GB|MB|TB"
