@@ -19,11 +19,12 @@ class BlockPivoting {
  public:
   BlockPivoting(std::int64_t k, std::int64_t max_pivots)
       : k_(k), max_pivots_(max_pivots), lower_(k * k), inverse_(k), solution_(k), target_(k), x_(k), passive_(k),
-        is_passive_(k), wrong_(k) {}
+        factored_(k), is_passive_(k), wrong_(k) {}
 
   // Replace a row, whose positive entries are the first guess, by the minimizer. Returns false, and leaves the row
   // as it is, where the system is singular or the exchanges do not end.
   bool solve(T* row, const double* gram, const T* cross) {
+    if (gram != factored_gram_) factored_gram_ = gram, n_factored_ = 0;
     double scale = 0;
     for (std::int64_t a = 0; a < k_; ++a) {
       target_[a] = cross[a];
@@ -57,31 +58,39 @@ class BlockPivoting {
   // Norm of a component's part of a row below which it is rounding, as a share of the largest of them.
   static constexpr double negligible = 1e-14;
 
-  // Solve the equations of the passive components; tell whether they are regular.
+  // Solve the equations of the passive components; tell whether they are regular. Rows of the Cholesky factor depend on
+  // the components up to theirs: those that the last set began with are there already.
   bool solve_passive(const double* gram) {
     const std::int64_t n = n_passive_;
-    for (std::int64_t a = 0; a < n; ++a) {
+    std::int64_t same = 0;
+    while (same < std::min(n, n_factored_) && factored_[same] == passive_[same]) ++same;
+    n_factored_ = same;
+    for (std::int64_t a = same; a < n; ++a) {
       double* row = &lower_[a * k_];
       const double* gram_a = gram + passive_[a] * k_;
       for (std::int64_t b = 0; b < a; ++b) row[b] = (gram_a[passive_[b]] - dot(row, &lower_[b * k_], b)) * inverse_[b];
       const double pivot = gram_a[passive_[a]], rest = pivot - dot(row, row, a);
       if (!(rest > 1e-13 * pivot)) return false;
       inverse_[a] = 1 / std::sqrt(rest);
+      factored_[n_factored_++] = passive_[a];
     }
     for (std::int64_t a = 0; a < n; ++a)
       solution_[a] = (target_[passive_[a]] - dot(&lower_[a * k_], solution_.data(), a)) * inverse_[a];
     for (std::int64_t a = n - 1; a >= 0; --a) {
-      double total = solution_[a];
-      for (std::int64_t c = a + 1; c < n; ++c) total -= lower_[c * k_ + a] * solution_[c];
-      solution_[a] = total * inverse_[a];
+      const double value = solution_[a] *= inverse_[a];
+      for (std::int64_t c = 0; c < a; ++c) solution_[c] -= lower_[a * k_ + c] * value;
     }
     return true;
   }
 
+  // Four sums: each addition would wait for the last one.
   static double dot(const double* a, const double* b, std::int64_t n) {
-    double total = 0;
-    for (std::int64_t i = 0; i < n; ++i) total += a[i] * b[i];
-    return total;
+    double sums[4] = {};
+    std::int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+      for (std::int64_t j = 0; j < 4; ++j) sums[j] += a[i + j] * b[i + j];
+    for (; i < n; ++i) sums[0] += a[i] * b[i];
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
   }
 
   // Flag negative passive entries and negative slopes at the others; return their number.
@@ -93,8 +102,7 @@ class BlockPivoting {
       if (is_passive_[a]) {
         wrong_[a] = x_[a] < 0;
       } else {
-        double falls = target_[a];  // minus the slope
-        for (std::int64_t c = 0; c < n_passive_; ++c) falls -= gram[a * k_ + passive_[c]] * solution_[c];
+        const double falls = target_[a] - dot(gram + a * k_, x_.data(), k_);  // minus the slope
         wrong_[a] = falls > tolerance && gram[a * k_ + a] > 0;
       }
       if (wrong_[a]) last_wrong_ = a, ++n_wrong;
@@ -110,9 +118,10 @@ class BlockPivoting {
       row[a] = x_[a] * x_[a] * gram[a * k_ + a] > negligible * negligible * largest ? static_cast<T>(x_[a]) : T(0);
   }
 
-  std::int64_t k_, max_pivots_, n_passive_ = 0, last_wrong_ = 0;
+  std::int64_t k_, max_pivots_, n_passive_ = 0, n_factored_ = 0, last_wrong_ = 0;
+  const double* factored_gram_ = nullptr;
   std::vector<double> lower_, inverse_, solution_, target_, x_;
-  std::vector<std::int64_t> passive_;
+  std::vector<std::int64_t> passive_, factored_;
   std::vector<char> is_passive_, wrong_;
 };
 
