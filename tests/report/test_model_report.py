@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -166,3 +168,15 @@ def test_what_is_missing_is_said(X, tmp_path):
     programs.save(tmp_path / "programs.npz")
     again = nonneg.write_report(nonneg.load(tmp_path / "programs.npz"), tmp_path / "x.html", counts)
     assert text_of(again) == text_of(nonneg.write_report(programs, tmp_path / "y.html", counts))
+
+
+def test_counts_without_names_show_no_numbers_of_rows(tmp_path):
+    # "row 604" said nothing about a document.
+    counts = np.kron(np.eye(2), np.ones((12, 5))) + np.eye(24, 10)
+    model = TopicModel(2, random_state=0).fit(counts)
+    page = text_of(nonneg.write_report(model, tmp_path / "counts.html", counts))
+    assert "The main topic of 12 documents" in page
+    assert re.search(r"row \d", page) is None
+    names = [f"doc{at}" for at in range(24)]
+    named = nonneg.write_report(model, tmp_path / "named.html", counts, names=names)
+    assert re.search(r"doc\d+ \(", text_of(named))
