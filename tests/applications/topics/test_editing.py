@@ -122,6 +122,9 @@ def test_names_follow_the_topics(models, planted, tmp_path):
     assert named.topic_labels(2)[3] == ", ".join(model.top_words(2)[3])
     merged = named.merge_topics(["money", 3], X)
     assert merged.topic_names_[merged.edits_[-1]["mapping"][3][0]] == "money"
+    # A name does not stand for a topic of which it was the smaller part.
+    nameless = named.rename_topics({0: None, 1: None}).merge_topics([0, 1, "money"], X)
+    assert set(nameless.topic_names_) == {None}
     both = named.merge_topics([["law", "money"]], X)
     assert "law / money" in both.topic_names_
     split = named.split_topic("sports", X, into=2)

@@ -125,8 +125,10 @@ def _merge(model: Any, groups: list[list[int]]) -> Change:
             # What was exclusive to a part is exclusive to the whole: the one that says most of it.
             places = np.searchsorted(model.word_indices_, model.anchor_indices_[members])
             change.anchors.append(int(places[np.argmax(change.components[-1][places])]))
-        named = [model.topic_names_[at] for at in members if model.topic_names_[at]]
-        change.names.append(" / ".join(named) or None)
+        # A name stands for half of the whole or for nothing.
+        named = [at for at in members if model.topic_names_[at]]
+        enough = 2.0 * model.topic_proportions_[named].sum() >= model.topic_proportions_[members].sum()
+        change.names.append(" / ".join(model.topic_names_[at] for at in named) or None if enough else None)
     model._groups = np.where(model._groups >= 0, numbers[model._groups], -1)
     return change
 
