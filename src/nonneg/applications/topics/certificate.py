@@ -15,12 +15,6 @@ from nonneg.metrics.topics import npmi_coherence, top_words
 N_NPMI_WORDS = 10
 
 
-def documents_per_topic(proportions: FloatArray) -> IntArray:
-    """Return in how many documents each topic has the largest proportion."""
-    filled = proportions[proportions.sum(axis=1) > 0]
-    return np.bincount(np.argmax(filled, axis=1), minlength=proportions.shape[1]).astype(np.int64)
-
-
 def topic_npmi(counts: Any, components: FloatArray) -> FloatArray:
     """Return the NPMI of the top words of every topic; NaN for a topic of a single word."""
     npmi = np.full(len(components), np.nan)
@@ -132,11 +126,9 @@ def seed_statement(components: FloatArray, seeds: Mapping[str, IntArray], words:
     )
 
 
-def weighted_statement() -> Statement:
-    """Say that documents came with weights of words instead of counts."""
-    return Statement(
-        "documents-weighted",
-        "Some entries are not whole numbers: they are taken for weights, such as TF-IDF, and used as they "
-        "are. Pass counts to have the words weighted here.",
-        None, None, Verdict.NOT_VERIFIABLE,
-    )  # fmt: skip
+WEIGHTED = Statement(
+    "documents-weighted",
+    "Some entries are not whole numbers: they are taken for weights, such as TF-IDF, and used as they are. "
+    "Pass counts to have the words weighted here.",
+    None, None, Verdict.NOT_VERIFIABLE,
+)  # fmt: skip

@@ -111,11 +111,6 @@ def checked_counts(X: Any) -> Any:
     return counts
 
 
-def are_weighted(counts: Any) -> bool:
-    """Tell whether entries are weights, such as TF-IDF, rather than counts: not all are whole numbers."""
-    return bool((counts.data != np.floor(counts.data)).any())
-
-
 def document_frequencies(counts: Any) -> IntArray:
     """Return in how many documents each word occurs."""
     return np.bincount(counts.indices[counts.data != 0], minlength=counts.shape[1]).astype(np.intp)
@@ -170,13 +165,6 @@ def unit_rows(rows: FloatArray) -> FloatArray:
     """Divide every row by its Euclidean length."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(lengths > 0, lengths, 1.0)
-
-
-def over_vocabulary(part: FloatArray, words: IntArray, n_words: int) -> FloatArray:
-    """Return topics over the whole vocabulary."""
-    whole = np.zeros((len(part), n_words), dtype=part.dtype)
-    whole[:, words] = part
-    return whole
 
 
 @dataclass(frozen=True)

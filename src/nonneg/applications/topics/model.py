@@ -21,21 +21,18 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg._warnings import warn_user
 from nonneg.applications.method_entries import method_parameters
 from nonneg.applications.topics.certificate import (
-    documents_per_topic,
+    WEIGHTED,
     seed_statement,
     topic_npmi,
     topic_statements,
-    weighted_statement,
 )
 from nonneg.applications.topics.documents import (
     Vocabulary,
     are_texts,
-    are_weighted,
     checked_counts,
     counted_texts,
     inverse_frequencies,
     make_vectorizer,
-    over_vocabulary,
     rows_of_sum_one,
     unit_rows,
     used_words,
@@ -584,7 +581,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         seeds: dict[str, IntArray] = {}
         if self.seed_words is not None:
             seeds = vocabulary.seeds(self.seed_words, max(candidates or CANDIDATES))
-        weighted = are_weighted(counts)
+        weighted = bool((counts.data != np.floor(counts.data)).any())
         self._inverse = None if weighted else inverse_frequencies(used)
         task = Task(
             used, self._inverse, least, anchors=places, seeds=tuple(seeds.values()), params=params,
@@ -599,7 +596,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
                 task = replace(task, n_topics=self.selection_["n_topics"])
             topics = METHODS[name].run(task)
             names: list[str | None] = [*seeds, *[None] * (task.n_topics - len(seeds))]
-            statements = [weighted_statement()] if weighted else []
+            statements = [WEIGHTED] if weighted else []
             if seeds:
                 statements.append(seed_statement(topics.components, seeds, self._names(words)))
             components, anchors = topics.components, topics.anchors
@@ -764,14 +761,17 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             components, proportions, shares = components[order], proportions[:, order], shares[order]
             anchors = None if anchors is None else anchors[order]
         words = self.word_indices_
-        self.components_ = over_vocabulary(components.astype(proportions.dtype), words, self.n_features_in_)
+        self.components_ = np.zeros((len(components), self.n_features_in_), dtype=proportions.dtype)
+        self.components_[:, words] = components
         self.anchor_indices_ = None if anchors is None else words[anchors]
         self.topic_names_: list[str | None] = [names[at] for at in order.tolist()]
         self.topic_proportions_ = shares
         top = top_words(components, N_TOP_WORDS)
         self.coherence_ = umass_coherence(used, top)
         self.npmi_ = topic_npmi(used, components)
-        self.documents_per_topic_: IntArray = documents_per_topic(proportions)
+        self.documents_per_topic_: IntArray = np.bincount(
+            proportions.argmax(axis=1)[proportions.sum(axis=1) > 0], minlength=len(components)
+        )
         self._set_derived()
         self.few_documents_ = self.documents_per_topic_ < max(1, self.min_documents)
         statements = topic_statements(
