@@ -9,8 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from nonneg.certificates import frobenius_kkt_residuals, gram_residual, ratio_residual, stationarity_statement
-from nonneg.certificates.stationarity import normalized
+from nonneg.certificates.stationarity import (
+    frobenius_kkt_residuals,
+    gram_residual,
+    normalized,
+    ratio_residual,
+    stationarity_statement,
+)
 from nonneg.data import as_data_matrix
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.certificate import certify

@@ -7,9 +7,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.decomposition import NMF
 
-from nonneg.certificates import eckart_young_statement
 from nonneg.certificates import svd_lower_bound as module
-from nonneg.certificates.svd_lower_bound import relative_frobenius_error
+from nonneg.certificates.svd_lower_bound import eckart_young_statement, relative_frobenius_error
 from nonneg.data import as_data_matrix
 
 CONTAINERS = {

@@ -54,7 +54,7 @@ def test_factors_are_nonnegative_and_have_the_shapes(name, matrix):
         assert factor.flags.c_contiguous
         assert np.isfinite(factor).all()
         assert (factor >= 0).all()
-    if INITS[name].positive:
+    if name in ("random", "nndsvd-scaled", "nndsvda", "nndsvdar"):
         assert (np.delete(W, 7, axis=0) > 0).all()
         assert (np.delete(Ht, 5, axis=0) > 0).all()
 
@@ -141,7 +141,7 @@ def test_missing_entries_are_allowed(name, matrix, rng):
 
 
 # Not where zeros are filled with the mean: scikit-learn's rule does not scale like a factor.
-@pytest.mark.parametrize("name", [name for name, entry in INITS.items() if entry.scale_invariant])
+@pytest.mark.parametrize("name", [name for name in INITS if name not in ("nndsvda", "nndsvdar")])
 @given(power=st.integers(-8, 8))
 @settings(max_examples=8, deadline=None)
 def test_initializations_scale_with_the_data(name, power):

@@ -142,7 +142,7 @@ def run_batch(
     else:
         runs = run_restarts(
             scaled, k, rngs, solver="auto", beta=options.beta, penalties=Penalties(),
-            init="random", max_iter=options.max_iter, tol=options.tol,
+            max_iter=options.max_iter, tol=options.tol,
         )  # fmt: skip
     if any(run.stop_reason is StopReason.INTERRUPTED for run in runs):
         raise KeyboardInterrupt

@@ -21,22 +21,16 @@ class Initializer(Entry):
         ``function(data, k, *, rng)`` returns W (n_samples by k) and H' (n_features by k), both nonnegative.
     summary : str
         One line for the documentation.
-    positive : bool
-        Whether no entry is zero, as multiplicative updates need, except in rows and columns of zeros.
     seeded : bool
         Whether `rng` matters.
     takes_factors : bool
         Whether it takes the keywords `W` and `H`.
-    scale_invariant : bool
-        Whether c X has the initialization of X, with a product W H that is c times as large.
     unit_in_W : bool
         Whether H has no unit, so that all of c is in W. Solvers start from factors of equal norms instead.
     """
 
-    positive: bool = True
     seeded: bool = True
     takes_factors: bool = False
-    scale_invariant: bool = True
     unit_in_W: bool = False
 
     def __call__(self, data: Any, k: int, **options: Any) -> tuple[SampleArray, Array]:
@@ -50,7 +44,6 @@ _ENTRIES = {
     "nndsvd": Initializer(
         partial(nndsvd_init, fill="zero", name="nndsvd"),
         "nonnegative double SVD, with zeros",
-        positive=False,
         seeded=False,
     ),
     "nndsvd-scaled": Initializer(
@@ -62,25 +55,21 @@ _ENTRIES = {
         partial(nndsvd_init, fill="mean", name="nndsvda"),
         "nonnegative double SVD, zeros filled with the mean of X: scikit-learn's, depends on the unit of X",
         seeded=False,
-        scale_invariant=False,
     ),
     "nndsvdar": Initializer(
         partial(nndsvd_init, fill="random", name="nndsvdar"),
         "nonnegative double SVD, zeros filled with random numbers of up to a few percent of the mean of X: "
         "scikit-learn's, depends on the unit of X",
-        scale_invariant=False,
     ),
     "cr1": Initializer(
         "nonneg.cones.initialization:cr1_init",
         "clusters of the samples and their rank-one factorizations (Liu & Tan), deterministic",
-        positive=False,
         seeded=False,
         unit_in_W=True,
     ),
     "custom": Initializer(
         "nonneg.initializers.custom:custom_init",
         "the given W and H; a missing one is fitted to the other",
-        positive=False,
         seeded=False,
         takes_factors=True,
     ),

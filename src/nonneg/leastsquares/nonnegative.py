@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._arrays import on_gpu
@@ -18,27 +16,14 @@ from nonneg.kernels.hals import hals_passes
 FALLBACK_PASSES = 3000
 
 
-@dataclass(frozen=True)
 class ExactRows:
     """The exact update of rows: their minimizers."""
-
-    free: tuple[int, ...] | None = None  # the components that may change; all by default
 
     def __call__(self, factor: Array, gram: Gram, cross: Array) -> tuple[Array, Any]:
         # One pass of coordinate descent measures the violation of the current rows, and its result is a good
         # guess of the supports.
-        guess, violation = hals_passes(factor, gram, cross, order=self.free, max_passes=1)
-        if self.free is None or len(self.free) == factor.shape[1]:
-            return nonnegative_least_squares(gram, cross, start=guess, in_place=True), violation
-        xp = array_namespace(factor)
-        free = xp.asarray(np.asarray(self.free, dtype=np.int64), device=factor.device)
-        if self.free:
-            system, target = _reduced(xp, factor, gram, cross, self.free)
-            part = nonnegative_least_squares(system, target, start=xp.take(guess, free, axis=1))
-            guess = xp.asarray(guess, copy=True)
-            for position, component in enumerate(self.free):
-                guess[:, component] = part[:, position]
-        return guess, violation
+        guess, violation = hals_passes(factor, gram, cross, max_passes=1)
+        return nonnegative_least_squares(gram, cross, start=guess, in_place=True), violation
 
 
 class FreeRows:
@@ -49,22 +34,6 @@ class FreeRows:
         xp = array_namespace(cross)
         # Components that vanished or repeat make it singular; then the shortest rows.
         return cross @ xp.linalg.pinv(gram.matrix), xp.sum(xp.abs(factor @ gram.matrix - cross))
-
-
-def _reduced(xp: Any, factor: Array, gram: Gram, cross: Array, free: tuple[int, ...]) -> tuple[Any, Array]:
-    # Move the fixed components to the right-hand side.
-    keep = xp.asarray(np.asarray(free, dtype=np.int64), device=factor.device)
-    fixed_part = xp.asarray(factor, copy=True)
-    for component in free:
-        fixed_part[:, component] = 0.0
-    if isinstance(gram, SharedGram):
-        target = cross - fixed_part @ gram.matrix
-        small: Gram = SharedGram(xp.take(xp.take(gram.matrix, keep, axis=0), keep, axis=1))
-    else:
-        matrices = gram.dense().matrices
-        target = cross - (matrices @ fixed_part[:, :, None])[:, :, 0]
-        small = DenseGrams(xp.take(xp.take(matrices, keep, axis=1), keep, axis=2))
-    return small, xp.take(target, keep, axis=1)
 
 
 def nonnegative_least_squares(

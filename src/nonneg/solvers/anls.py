@@ -8,9 +8,13 @@ from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
 from nonneg.iteration import least_squares_rule
 from nonneg.iteration.loop import solver
+from nonneg.kernels.factor_update import CoordinateDescent
 from nonneg.leastsquares import ExactRows
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
+
+# Passes over the free components of H, and the change by one, relative to the first, after which they end.
+MAX_PASSES, SHRINK = 60, 0.01
 
 
 @solver(least_squares_rule)
@@ -29,7 +33,9 @@ def anls(
     # An iteration costs two products with the data and O(k^3) per row and exchange of supports. It pays on
     # tall, narrow data, where the products are cheap and coordinate descent converges slowly.
     # Kim & Park (2011), SIAM J. Sci. Comput. 33(6), Algorithm 2.
-    k = Ht.shape[1]
-    free_set = tuple(range(k)) if free is None else tuple(int(a) for a in free)
-    problem = AlternatingProblem(data, ExactRows(), ExactRows(free_set), penalties)
+    update_H: Any = ExactRows()
+    if free is not None:
+        # Beside frozen components the others are descended on: few of them are solved soon.
+        update_H = CoordinateDescent(tuple(int(a) for a in free), MAX_PASSES, SHRINK)
+    problem = AlternatingProblem(data, ExactRows(), update_H, penalties)
     return problem.step, AlternatingState(W, Ht, momentum=momentum)

@@ -27,7 +27,6 @@ from nonneg.data.dense import DenseMatrix
 from nonneg.data.sparse import SparseArrayMatrix
 from nonneg.exceptions import InterruptedFitWarning
 from nonneg.initializers.random import random_inits
-from nonneg.initializers.registry import INITS
 from nonneg.iteration import History, Run, SlowDecrease, StopReason
 from nonneg.iteration.captured import WARM_UP, record
 from nonneg.kernels import batched_kl
@@ -105,7 +104,6 @@ def restarts_per_batch(
 def run_in_batches(
     data: Any,
     solver: str,
-    init: str,
     k: int,
     rngs: Sequence[np.random.Generator],
     max_iter: int,
@@ -119,11 +117,7 @@ def run_in_batches(
     results: list[Any] = []
     for first in range(0, len(rngs), size):
         some = rngs[first : first + size]
-        if init == "random":
-            factors = random_inits(data, k, some)
-        else:
-            factors = [INITS.find(init)(data, k, rng=rng) for rng in some]
-        runs = run_batched([data] * len(some), solver, factors, max_iter, tol)
+        runs = run_batched([data] * len(some), solver, random_inits(data, k, some), max_iter, tol)
         results += [finish(first + i, run) for i, run in enumerate(runs)]
         if any(run.stop_reason is StopReason.INTERRUPTED for run in runs):
             break

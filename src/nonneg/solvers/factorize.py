@@ -331,8 +331,8 @@ def run_factorization(
             del first_W, first_Ht  # on a GPU, their memory serves the encoding
         else:
             best = best_run(
-                data, k, spawn(rng, n_init), solver=name, begin=None if plain else begin, init=init,
-                verbose=verbose, caller=caller, **run_options,
+                data, k, spawn(rng, n_init), solver=name, begin=None if plain else begin, verbose=verbose,
+                caller=caller, **run_options,
             )  # fmt: skip
         W, Ht, value = best.state.W, best.state.Ht, final_loss(best)
         if final_encoding or not len(best.history):

@@ -16,7 +16,7 @@ from nonneg._threads import current_threads, parallel_for
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
 from nonneg.exceptions import LostRowsError, NonnegWarning
-from nonneg.initializers.registry import INITS
+from nonneg.initializers.random import random_init
 from nonneg.iteration import History, Progress, Run, StopReason
 from nonneg.iteration.progress import StepCounter
 from nonneg.losses.penalties import Penalties
@@ -35,7 +35,6 @@ def run_restarts(
     solver: str = "auto",
     beta: float = 2.0,
     penalties: Penalties | None = None,
-    init: str = "random",
     max_iter: int = 200,
     tol: float = 1e-4,
     free: IntArray | None = None,
@@ -48,7 +47,7 @@ def run_restarts(
 ) -> list[Any]:
     """Run a solver from one initialization per generator; return the runs in order.
 
-    `begin` makes a restart from its number and generator, by default one from `init`. `finish` takes number
+    `begin` makes a restart from its number and generator, by default a random one. `finish` takes number
     and run of a restart that has ended, maybe on several threads; what it returns takes the place of the run.
     Restarts that did not begin because the user stopped an earlier one are left out.
     """
@@ -73,7 +72,7 @@ def run_restarts(
             if stopped.is_set():
                 break
             if begin is None:
-                W, Ht = INITS.find(init)(data, k, rng=rngs[number])
+                W, Ht = random_init(data, k, rng=rngs[number])
                 own: dict[str, Any] = {}
             else:
                 W, Ht, own = begin(number, rngs[number])
@@ -85,7 +84,7 @@ def run_restarts(
         return results
 
     if begin is None and callback is None and len(rngs) > 1 and can_be_batched(data, solver, options):
-        return run_in_batches(data, solver, init, k, rngs, max_iter, tol, ended)
+        return run_in_batches(data, solver, k, rngs, max_iter, tol, ended)
     options |= {"max_iter": max_iter, "callback": callback}
     # On all threads if each gets one; kernels use the threads otherwise.
     local = data.container in ("dense", "sparse") and callback is None
