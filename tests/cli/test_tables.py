@@ -212,5 +212,5 @@ def test_the_number_of_components_comes_with_its_reason(wine, tmp_path, capsys):
     assert main([*words, "-o", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().err
     result = record_of(tmp_path / "out")["result"]
-    assert f"NMF: n_components='auto' takes {result['n_components']}. {result['rank_reason']}" in said
+    assert f"NMF: n_components='auto' takes {result['n_components']}: {result['rank_reason']}" in said
     assert result["rank_reason"] in (tmp_path / "out" / "report.html").read_text().replace("&#39;", "'")
