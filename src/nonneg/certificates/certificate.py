@@ -119,26 +119,16 @@ class Statement:
         Statement
             Equal to the one they came from.
         """
-        return cls(
-            name=values["name"],
-            sentence=values["sentence"],
-            number=_from_json(values["number"]),
-            threshold=_from_json(values["threshold"]),
-            verdict=values["verdict"],
-            quantities=dict(values["quantities"]),
+        number, threshold = (
+            None if values[name] is None else float(values[name]) for name in ("number", "threshold")
         )
+        texts = values["name"], values["sentence"]
+        return cls(*texts, number, threshold, values["verdict"], dict(values["quantities"]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A read-only view of a dict cannot be pickled or copied, and estimators are.
-        values = (
-            self.name,
-            self.sentence,
-            self.number,
-            self.threshold,
-            str(self.verdict),
-            dict(self.quantities),
-        )
-        return type(self), values
+        plain = dict(self.quantities)
+        return type(self), (self.name, self.sentence, self.number, self.threshold, self.verdict, plain)
 
     def __str__(self) -> str:
         return f"[{self.badge}] {self.name}: {self.sentence} {self.advice}".rstrip()
@@ -259,10 +249,4 @@ def _plain(value: Any) -> Any:
 
 
 def _to_json(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
-
-
-def _from_json(value: Any) -> float | None:
-    return None if value is None else float(value)
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -80,7 +80,12 @@ def nonnegative_least_squares(
         part, _ = hals_passes(
             part, own, xp.take(cross, rows, axis=0), max_passes=FALLBACK_PASSES, shrink=tiny
         )
-        # Put the rows back: each flagged row takes the next one of `part`.
-        position = xp.clip(xp.cumulative_sum(xp.astype(unsolved, xp.int64)) - 1, min=0)
-        solution = xp.where(unsolved[:, None], xp.take(part, position, axis=0), solution)
+        solution = with_rows(solution, unsolved, part)
     return solution
+
+
+def with_rows(rows: Array, flagged: Array, part: Array) -> Array:
+    """Return the rows with flagged ones replaced: each takes the next one of `part`."""
+    xp = array_namespace(rows)
+    position = xp.clip(xp.cumulative_sum(xp.astype(flagged, xp.int64)) - 1, min=0)
+    return xp.where(flagged[:, None], xp.take(part, position, axis=0), rows)

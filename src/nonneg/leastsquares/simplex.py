@@ -10,6 +10,7 @@ from array_api_compat import array_namespace
 from nonneg._arrays import to_float64
 from nonneg._typing import Array
 from nonneg.kernels.simplex import simplex_pivoting
+from nonneg.leastsquares.nonnegative import with_rows
 
 # Turns a singular system into one that has a single answer, close to the shortest of the minimizers.
 RIDGE = 1e-11
@@ -31,10 +32,7 @@ def simplex_least_squares(gram: Array, cross: Array, *, start: Array | None = No
     if bool(xp.any(unsolved)):
         rows = xp.nonzero(unsolved)[0]
         part = _descended(xp, system, xp.astype(xp.take(cross, rows, axis=0), xp.float64))
-        # Put the rows back: each flagged row takes the next one of `part`.
-        position = xp.clip(xp.cumulative_sum(xp.astype(unsolved, xp.int64)) - 1, min=0)
-        part = xp.astype(part, cross.dtype)
-        solution = xp.where(unsolved[:, None], xp.take(part, position, axis=0), solution)
+        solution = with_rows(solution, unsolved, xp.astype(part, cross.dtype))
     return solution
 
 
