@@ -147,7 +147,7 @@ BAD = {
     ),
     "equal restarts": (
         X,
-        {"n_init": 2, "init": "cone"},
+        {"n_init": 2, "init": "cr1"},
         InvalidParameterError,
         "restarts would be equal",
     ),
