@@ -163,7 +163,7 @@ def _candidates(cube: FloatArray, known: FloatArray | None, k: int, seed: int) -
     best: dict[tuple[int, str, str], tuple[float, FloatArray]] = {}
     for window in WINDOWS:
         points = sample if window == 1 else window_means(pixels, rows, window)
-        for name, endmembers, _ in candidate_runs(points, k, rng, SHARES):
+        for name, endmembers, _, _ in candidate_runs(points, k, rng, SHARES):
             left = np.linalg.norm(judges - nonnegative_weights(judges, endmembers) @ endmembers, axis=1)
             for criterion, power in CRITERIA.items():
                 score = float(np.mean(left / norms**power))

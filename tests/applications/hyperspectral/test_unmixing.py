@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from reproduction.data import load_moffett, store
+from reproduction.data import load_moffett, load_pavia_u_crop, store
 
 from nonneg.applications import Unmixing
 from nonneg.applications.hyperspectral import SpectralLibrary, pixels, read_cube
@@ -217,6 +217,15 @@ def test_published_endmembers_of_real_scenes(name, load, angle, rmse):
     maps = model.abundances_[:, :, np.argsort(match.chosen)].reshape(-1, 3)
     assert np.sqrt(np.mean((maps - scene.extras["abundances"]) ** 2)) < rmse
     assert model.certificate_["pure-pixels"].verdict == "holds"
+
+
+def test_exchanges_explain_the_pavia_crop_better_than_extreme_pixels():
+    if not store.is_available("paviaU_sub50"):
+        pytest.skip("the crop of Pavia University is not on this machine")
+    cube = load_pavia_u_crop().X.reshape(50, 50, -1)
+    # Runs without exchanges leave 3.8 to 4.0%.
+    errors = [Unmixing(5, random_state=seed).fit(cube).relative_error_ for seed in (0, 1)]
+    assert np.mean(errors) < 0.037
 
 
 def test_every_candidate_has_its_number_and_the_smallest_is_kept():

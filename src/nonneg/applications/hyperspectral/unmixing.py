@@ -107,9 +107,10 @@ class Unmixing(SavableEstimator):
     ``method="auto"`` leaves out pixels of zeros and isolated ones. It divides the pixels by brightness to the
     power 0, 1/2 or 1, projects them to `n_endmembers` - 1 principal directions and follows random directions
     as vertex component analysis does [1]_; an endmember is the median of the most extreme 1, 2 or 5% of the
-    pixels, or of 3 x 3 averages of them. There are eight runs of each. The run whose nonnegative mixtures
-    leave the smallest part of a pixel, on average over a fixed sample of pixels, is kept;
-    ``result_.facts["candidates"]`` has that number for every setting.
+    pixels, or of 3 x 3 averages of them. There are eight runs of each. What nonnegative mixtures leave of a
+    pixel, on average over a fixed sample of pixels, judges: the best run of every setting exchanges endmembers
+    for medians of pixels that are extreme beside all others while that lowers the number, and the best setting
+    is kept; ``result_.facts["candidates"]`` has the number for every one.
 
     References
     ----------
