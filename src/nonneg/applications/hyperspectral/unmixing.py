@@ -108,9 +108,9 @@ class Unmixing(SavableEstimator):
     power 0, 1/2 or 1, projects them to `n_endmembers` - 1 principal directions and follows random directions
     as vertex component analysis does [1]_; an endmember is the median of the most extreme 1, 2 or 5% of the
     pixels, or of 3 x 3 averages of them. There are eight runs of each. What nonnegative mixtures leave of a
-    pixel, on average over a fixed sample of pixels, judges: the best run of every setting exchanges endmembers
-    for medians of pixels that are extreme beside all others while that lowers the number, and the best setting
-    is kept; ``result_.facts["candidates"]`` has the number for every one.
+    pixel, on average over a fixed sample of pixels, judges. The best run of every setting exchanges
+    endmembers for medians of pixels that are extreme beside all others while that lowers the number, and the
+    best setting is kept; ``result_.facts["candidates"]`` has the number for every one.
 
     References
     ----------
