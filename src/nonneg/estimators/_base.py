@@ -102,7 +102,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
     }
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        own, kinds = vars(cls).get("_parameter_constraints", {}), vars(cls).get("__annotations__", {})
+        own, kinds = vars(cls).get("_parameter_constraints", {}), inspect.get_annotations(cls)
         typed = {name: VALUES_BY_TYPE[kind] for name, kind in kinds.items() if kind in VALUES_BY_TYPE}
         cls._parameter_constraints = getattr(cls, "_parameter_constraints", {}) | typed | SHARED_VALUES | own
         super().__init_subclass__(**kwargs)

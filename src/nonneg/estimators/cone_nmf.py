@@ -133,13 +133,11 @@ class ConeNMF(WeightedEstimator):
             ConeStream: {
                 "centroids": StoredArray("n_components_", "n_features_in_"),
                 "centroid_indices": StoredArray("n_components_", kind="i"),
-                "radii": StoredArray("n_components_"),
                 "sketches": StoredArray("n_components_", "rows of a sketch", "n_features_in_"),
-                "squared_norms": StoredArray("n_components_"),
+                **dict.fromkeys(("radii", "squared_norms"), StoredArray("n_components_")),
                 "counts": StoredArray("n_components_", kind="i"),
-                "n_found": int,
+                **dict.fromkeys(("n_found", "n_seen"), int),
                 "largest_merge_angle": float,
-                "n_seen": int,
             }
         },
     }

@@ -45,27 +45,20 @@ _RANK_FIELDS: Fields = {
     "stability": StoredArray("n_components"),
     "recurrence": StoredArray("n_components", nonnegative=True),
     "usage": StoredArray("n_components", nonnegative=True),
-    "silhouette": float,
-    "silhouette_error": float,
-    "error": float,
-    "cophenetic": float,
+    **dict.fromkeys(("silhouette", "silhouette_error", "error", "cophenetic", "best_loss"), float),
     "labels": StoredArray("components of restarts", kind="i"),
     "density": StoredArray("components of restarts"),
     "distances": StoredArray("shown", "shown"),
     "distance_labels": StoredArray("shown", kind="i"),
-    "n_restarts": int,
-    "n_outliers": int,
-    "best_loss": float,
+    **dict.fromkeys(("n_restarts", "n_outliers"), int),
     "draws": StoredArray(
         "complete restarts", "n_components", "n_features_in_", nonnegative=True, optional=True
     ),
 }
 _RESTART_FIELDS: Fields = {
-    "n_components": StoredArray("restarts", kind="i"),
-    "number": StoredArray("restarts", kind="i"),
+    **dict.fromkeys(("n_components", "number", "n_iter"), StoredArray("restarts", kind="i")),
     "seed": StoredArray("restarts", kind="u"),
     "loss": StoredArray("restarts"),
-    "n_iter": StoredArray("restarts", kind="i"),
     "converged": StoredArray("restarts", kind="b"),
 }
 

@@ -39,22 +39,16 @@ _FEATURES = StoredArray("n_components_", "n_features_in_")
 _MOMENTS = {
     Moments: {
         "total": float,
-        "mean_weights": _PER_COMPONENT,
         "mean_sample": StoredArray("n_features_in_"),
         "gram": StoredArray("n_components_", "n_components_"),
         "cross": _FEATURES,
-        "negative_counts": _PER_COMPONENT,
-        "negative_squares": _PER_COMPONENT,
-        "active": _PER_COMPONENT,
+        **dict.fromkeys(("mean_weights", "negative_counts", "negative_squares", "active"), _PER_COMPONENT),
     }
 }
 _STATE = {
     PurificationState: {
         "H": _FEATURES,
-        "threshold": _PER_COMPONENT,
-        "noise": _PER_COMPONENT,
-        "weight_scale": _PER_COMPONENT,
-        "reference": _PER_COMPONENT,
+        **dict.fromkeys(("threshold", "noise", "weight_scale", "reference"), _PER_COMPONENT),
         "change": float,
         "bases": StoredArray(
             "n_components_", "n_components_", kind="i", below="n_features_in_", optional=True
