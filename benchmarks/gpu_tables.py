@@ -6,6 +6,7 @@ from typing import Any
 
 from benchmarks.records import latest
 from benchmarks.tables import DASH, markdown, number
+from nonneg._devices import LEAST_OPERATIONS
 
 
 def _milliseconds(seconds: float | None) -> str:
@@ -68,7 +69,7 @@ def table(found: list[dict[str, Any]]) -> str:
             number(r["alone"]),
             number(r["seconds"]),
             number(r["ratio"]),
-            r["chosen"],
+            "cuda" if r["operations"] >= LEAST_OPERATIONS else "cpu",
         ]
         for r in of.get("crossover", [])
     ]
