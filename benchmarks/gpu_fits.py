@@ -241,8 +241,8 @@ def first_fits() -> Iterator[dict[str, Any]]:
 
 
 def compared(prefix: str, case: tuple[int, int, int, float, int], taken: dict[str, float]) -> dict[str, Any]:
-    """Return a record of a fit on the processor and on the GPU."""
-    from nonneg._devices import likely_iterations
+    """Return a record of a fit on the processor and on the GPU, and which of them "auto" takes."""
+    from nonneg._devices import likely_iterations, pays
     from nonneg._threads import available_threads
 
     n_rows, n_columns, k, beta, n_init = case
@@ -251,6 +251,7 @@ def compared(prefix: str, case: tuple[int, int, int, float, int], taken: dict[st
         "kind": "crossover", "dtype": "float32", "contender": "nonneg", "seconds": taken["cuda"],
         "case": f"{prefix}{n_rows} x {n_columns}, k={k}, beta={beta:g}, {n_init} x 50 iterations",
         "alone": taken["cpu"], "ratio": taken["cpu"] / taken["cuda"], "cores": available_threads(),
+        "chosen": "cuda" if pays((n_rows, n_columns), entries, k, n_iter, started=not prefix) else "cpu",
         "operations": 4.0 * entries * k * n_iter,
     }  # fmt: skip
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from benchmarks.records import latest
 from benchmarks.tables import DASH, markdown, number
-from nonneg._devices import LEAST_OPERATIONS
 
 
 def _milliseconds(seconds: float | None) -> str:
@@ -69,7 +68,7 @@ def table(found: list[dict[str, Any]]) -> str:
             number(r["alone"]),
             number(r["seconds"]),
             number(r["ratio"]),
-            "cuda" if r["operations"] >= LEAST_OPERATIONS else "cpu",
+            r["chosen"],
         ]
         for r in of.get("crossover", [])
     ]

@@ -94,6 +94,15 @@ def test_auto_counts_work():
     assert devices.pays((96, 2_700), 96 * 2700.0, 20, devices.likely_iterations(1000, 100, beta=1.0))
 
 
+@pytest.mark.torch
+def test_auto_asks_whether_cuda_has_started(torch, monkeypatch):
+    assert not devices.pays((2_000, 500), 1e6, 10, 50, started=True)
+    monkeypatch.setattr(devices, "checked_device", lambda *given: torch.device("cuda", 0))
+    for started in (False, True):
+        monkeypatch.setattr(torch.cuda, "is_initialized", lambda started=started: started)
+        assert (devices.chosen_device("auto", np.ones((20_000, 100)), 40, n_iter=100) is not None) == started
+
+
 def test_auto_is_the_processor_for_small_work_and_without_a_gpu(monkeypatch, low_rank):
     monkeypatch.setattr(devices, "checked_device", lambda *given: pytest.fail("no GPU was needed"))
     plain, auto = (NMF(4, random_state=0, device=device).fit(low_rank) for device in (None, "auto"))

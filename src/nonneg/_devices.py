@@ -18,8 +18,8 @@ from nonneg.exceptions import DeviceMemoryError, DeviceWarning, InvalidParameter
 
 # "auto" takes the GPU from this many operations of a whole fit on. On an H200 (docs/benchmarks/gpu.md),
 # 6.4e11 operations take 16 cores 2.4 s and the GPU 0.13 s, and the first fit of a process takes 3 to 4 s
-# longer on the GPU.
-LEAST_OPERATIONS = 1e12
+# longer on the GPU. Where CUDA has started already, 2e10 operations of another loss take 0.82 and 0.09 s.
+LEAST_OPERATIONS, LEAST_OPERATIONS_STARTED = 1e12, 2e10
 # A fit with the default `max_iter` seldom takes more iterations; encoding new samples costs about as many as
 # this. An entry takes about ten times as long on a CPU if the loss has quotients and logarithms (estimated).
 LIKELY_ITERATIONS, ENCODING_ITERATIONS, DIVERGENCE_COST = 50, 5, 10.0
@@ -79,7 +79,9 @@ def chosen_device(
                 "which stays where it is. Leave device out, or pass a NumPy array."
             )
         return None
-    if device == "auto" and not pays(*_size(X), n_components, n_iter):
+    torch = sys.modules.get("torch")
+    started = torch is not None and torch.cuda.is_initialized()
+    if device == "auto" and not pays(*_size(X), n_components, n_iter, started=started):
         return None
     try:
         found = checked_device(device)
@@ -96,11 +98,14 @@ def likely_iterations(max_iter: float, n_init: int = 1, beta: float = 2.0) -> fl
     return min(max_iter, LIKELY_ITERATIONS) * n_init * (1.0 if beta == 2.0 else DIVERGENCE_COST)
 
 
-def pays(shape: tuple[int, int], n_entries: float, n_components: Any, n_iter: float) -> bool:
-    """Tell whether a GPU shortens a fit, by counts alone."""
+def pays(
+    shape: tuple[int, int], n_entries: float, n_components: Any, n_iter: float, *, started: bool = False
+) -> bool:
+    """Tell whether a GPU shortens a fit, by counts and by whether CUDA has started."""
     k = n_components if isinstance(n_components, int | np.integer) else LIKELY_COMPONENTS
     # Rows and columns cost as well, which matters where X is sparse.
-    return 4.0 * k * n_iter * (n_entries + sum(shape) * k) >= LEAST_OPERATIONS
+    work = 4.0 * k * n_iter * (n_entries + sum(shape) * k)
+    return work >= (LEAST_OPERATIONS_STARTED if started else LEAST_OPERATIONS)
 
 
 def _size(X: Any) -> tuple[tuple[int, int], float]:
