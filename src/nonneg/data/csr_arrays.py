@@ -206,7 +206,8 @@ def sparse_tensor(X: Any) -> Any:
         return X
     import_optional("torch", extra="torch", purpose="A sparse matrix of CuPy")
     csr = X.tocsr()
-    return csr_tensor(*(to_torch(part) for part in (csr.indptr, csr.indices, csr.data)), csr.shape)
+    indptr, indices, data = (to_torch(part) for part in (csr.indptr, csr.indices, csr.data))
+    return csr_tensor(indptr, indices, data, csr.shape)
 
 
 def csr_tensor(indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> Any:

@@ -57,8 +57,11 @@ def copied(X: Any, device: Any) -> Any:
         if not csr.has_canonical_format:
             csr = csr.copy()
             csr.sum_duplicates()
-        parts = (torch.from_numpy(np.ascontiguousarray(part)) for part in (csr.indptr, csr.indices, csr.data))
-        return csr_tensor(*(part.to(device) for part in parts), csr.shape)
+        indptr, indices, data = (
+            torch.from_numpy(np.ascontiguousarray(part)).to(device)
+            for part in (csr.indptr, csr.indices, csr.data)
+        )
+        return csr_tensor(indptr, indices, data, csr.shape)
     out = torch.empty(X.shape, dtype=tensor_dtype(X.dtype), device=device)
     for start, stop, block in DeviceBlocks(ArrayRows(X, "X", 1 << 62), device, lock=False):
         out[start:stop] = block
