@@ -177,7 +177,9 @@ def test_pixels_of_zeros_are_told(planted):
 
 
 def test_more_endmembers_than_bands(spoilt):
-    with pytest.raises(InvalidParameterError, match=r"n_endmembers=16 is too many: at most 15 spectra .* bands .14."):
+    with pytest.raises(
+        InvalidParameterError, match=r"n_endmembers=16 is too many: at most 15 spectra .* bands .14."
+    ):
         Unmixing(16).fit(spoilt, bands=KEPT)
 
 
