@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import html
 import os
 import re
@@ -139,11 +140,17 @@ def write_llms_txt(app, error):
     (Path(app.outdir) / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def leave_builtins_plain(app, env, node, contnode):
+    """Show a base class of Python as code, not as a reference that leads nowhere."""
+    return nodes.literal(text=contnode.astext()) if hasattr(builtins, node["reftarget"]) else None
+
+
 def setup(app):
     """Register the above with Sphinx."""
     app.add_html_math_renderer("mathml", (show_formula, None), (show_display, None))
     app.connect("build-finished", write_llms_txt)
     app.connect("doctree-read", mark_cells)
+    app.connect("missing-reference", leave_builtins_plain)
     app.connect("autodoc-skip-member", leave_out_what_scikit_learn_documents)
 
 
