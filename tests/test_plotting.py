@@ -107,7 +107,6 @@ def test_notebook_views(X, model):
         assert sorted(set(opened)) == sorted(set(closed)), name
         assert len(opened) == len(closed), name
     assert all(statement.name in views["certificate"] for statement in result.certificate)
-    assert "polyline" in views["history"]
     assert views["certificate"] in views["result"]
 
 

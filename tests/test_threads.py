@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import itertools
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -96,8 +97,13 @@ def test_an_interruption_waits_for_the_others():
         time.sleep(0.05)
         finished.append(start)
 
-    with threads(2), pytest.raises(KeyboardInterrupt):
-        parallel_for(work, 10, chunk_size=5)
+    # Jobs in the background of a shell begin with a SIGINT that is ignored.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with threads(2), pytest.raises(KeyboardInterrupt):
+            parallel_for(work, 10, chunk_size=5)
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert 0 in finished
 
 

@@ -156,7 +156,8 @@ inline void batch_objectives(const double* V, double eps0, const double* inverse
 
 // Update the factors of a batch, whose data are shared (n_data 1) or their own.
 inline void equalize(const double* V, std::int64_t n_data, double eps0, double* w, double* h, std::int64_t batch,
-                     std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t n_updates, double* inverse, int n_threads) {
+                     std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t n_updates, double* inverse,
+                     int n_threads) {
   Pool::instance().run(batch, n_threads, [&](std::int64_t p) {
     const double* data = V + (p % n_data) * m * n;
     MajorizationEqualization(m, n, k, eps0).update(data, w + p * m * k, h + p * k * n, n_updates, inverse + p * m * n);

@@ -449,7 +449,8 @@ void lowest_scores_(Matrix<const float> points, Matrix<const float> residuals, V
                     Vector<float> next, int n_threads) {
   const int64_t n = rows(residuals), *start = starts.data();
   expect(columns(points) == columns(residuals) && columns(points) > 0, "points and residuals have different features");
-  expect(rows(starts) == n + 1 && rows(index) == n && rows(lowest) == n && rows(next) == n, "there must be one per residual");
+  expect(rows(starts) == n + 1 && rows(index) == n && rows(lowest) == n && rows(next) == n,
+         "there must be one per residual");
   expect(start[0] == 0 && start[n] == rows(listed) && rows(listed) == rows(extra), "the listed entries do not fit");
   for (int64_t j = 0; j < n; ++j) expect(start[j] <= start[j + 1], "starts must not decrease");
   nb::gil_scoped_release release;
