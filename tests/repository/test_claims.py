@@ -153,7 +153,7 @@ def test_a_new_number_or_comparison_is_noticed(sentence, tmp_path):
 
 
 def test_an_invented_number_is_noticed():
-    record = (ROOT / "docs" / "benchmarks" / "gpu.md").read_text("utf-8")
+    record = "| HALS 200000 x 2000, k=50 | float32 | 6.64 | 2.37 | 25% |"
     assert states(record, "6.64 ms")
     assert not states(record, "6.93 ms")
 
