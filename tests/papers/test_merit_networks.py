@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 from reproduction.artifacts import Measured, Paragraph, Table
+from reproduction.data.graphs import load_dblp, load_mag
 from reproduction.merit.coauthor_networks import METHODS, NEEDED, NETWORKS, published_row
 from reproduction.merit.peak_memory import can_measure
 from reproduction.merit.table_4 import N_SEEDS
@@ -101,3 +104,13 @@ def test_figure_7_is_decided_on_the_largest_network():
     ]
     assert [verdict.met for verdict in verdicts("merit/figure-7", records).values()] == [True, False, True]
     assert NETWORKS["dblp1"] in next(iter(verdicts("merit/figure-7", records)))
+
+
+def test_networks_that_are_not_public_can_be_added(tmp_path, monkeypatch):
+    monkeypatch.setenv("NONNEG_DATA", str(tmp_path))
+    for name, load in (("dblp3", load_dblp), ("mag1", load_mag)):
+        (tmp_path / name).mkdir()
+        sp.save_npz(tmp_path / name / "A.npz", sp.csr_array(np.ones((4, 4)) - np.eye(4)))
+        sp.save_npz(tmp_path / name / "theta.npz", sp.csr_array(np.repeat(np.eye(2), 2, axis=0)))
+        network = load(name)
+        assert network.X.sum() == 12 and list(network.y) == [0, 0, 1, 1]
