@@ -113,4 +113,5 @@ def test_networks_that_are_not_public_can_be_added(tmp_path, monkeypatch):
         sp.save_npz(tmp_path / name / "A.npz", sp.csr_array(np.ones((4, 4)) - np.eye(4)))
         sp.save_npz(tmp_path / name / "theta.npz", sp.csr_array(np.repeat(np.eye(2), 2, axis=0)))
         network = load(name)
-        assert network.X.sum() == 12 and list(network.y) == [0, 0, 1, 1]
+        assert network.X.sum() == 12
+        assert list(network.y) == [0, 0, 1, 1]
