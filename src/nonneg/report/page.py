@@ -6,13 +6,14 @@ A section of a record is a heading and blocks: a text, rows of a table, or a map
 from __future__ import annotations
 
 import base64
+import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
 from nonneg._html import Raw, element
-from nonneg.applications.images import data_address, picture_png
+from nonneg._optional import import_optional
 from nonneg.certificates.certificate import Statement
 from nonneg.report import drawings
 from nonneg.report.record import Record, block
@@ -204,7 +205,10 @@ def _pictures(pictures: Iterable[Sequence[Any]], kind: str = "") -> Raw:
     """Return a grid of pictures in shades, each with its caption and perhaps a color."""
     grid = []
     for shades, caption, color in pictures:
-        picture, dot = element("img", src=_address(shades), alt=caption), color and _swatch(color)
+        picture, dot = (
+            element("img", src=_address(drawings.levels(shades)), alt=caption),
+            color and _swatch(color),
+        )
         grid.append(element("figure", picture, element("figcaption", dot, caption)))
     return element("div", grid, class_=f"pictures {kind}".strip())
 
@@ -216,7 +220,7 @@ def _photo(image: Any, marks: Iterable[Sequence[Any]], caption: str) -> Raw:
         element("span", at, class_="mark", style=f"left: {x:.2f}%; top: {y:.2f}%; border-color: {color}")
         for at, (x, y, color) in enumerate(marks)
     ]
-    picture = element("img", src=data_address(picture_png(image)), alt=caption)
+    picture = element("img", src=_address(image), alt=caption)
     whole = element("div", picture, numbers, class_="photo", style=f"max-width: {620 * columns // rows}px")
     return _figure(whole, caption)
 
@@ -226,15 +230,21 @@ def _strips(cells: Any, lines: Sequence[str], ends: Sequence[str], caption: str)
     height = min(18, max(6, 720 // len(lines)))
     rows = []
     for name, strip in zip(lines, cells, strict=True):
-        image = element("img", src=_address(strip[None], "Blues"), alt=name, style=f"height: {height}px")
+        image = element(
+            "img", src=_address(drawings.levels(strip[None]), "Blues"), alt=name, style=f"height: {height}px"
+        )
         rows.append([element("th", name if height > 12 else "", scope="row"), element("td", image)])
     ramp = ["0", element("i", class_="ramp"), "maximum"]
     rows.append([element("td"), element("td", [element("span", one) for one in (ends[0], ramp, ends[1])])])
     return _figure(element("table", [element("tr", row) for row in rows], class_="strips"), caption)
 
 
-def _address(shades: Any, colors: str = "gray_r") -> str:
-    return data_address(picture_png(drawings.levels(shades), 1.0, colors=colors))
+def _address(image: Any, colors: str = "gray_r") -> str:
+    """Return an address that holds a picture itself: colors, or shades between 0 and 1."""
+    matplotlib_image = import_optional("matplotlib.image", extra="report", purpose="Drawing pictures")
+    stream = io.BytesIO()
+    matplotlib_image.imsave(stream, image, cmap=colors, vmin=0.0, vmax=1.0, format="png")
+    return f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
 
 
 _ELEMENTS: dict[str, Callable[..., Raw]] = {
