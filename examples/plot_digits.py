@@ -27,7 +27,7 @@ print(model.certificate_)
 # Components
 # ----------
 
-plot_components(model, image_shape=(8, 8), n_columns=8)
+plot_components(model, image_shape=(8, 8))
 
 # %%
 # An image and its approximation

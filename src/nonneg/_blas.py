@@ -7,23 +7,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
-
-
-@dataclass
-class _Hold:
-    """A library that is held."""
-
-    library: Any
-    before: int  # its number of threads before
-    n_users: int = 0  # by how many blocks
-
 
 _lock = threading.RLock()
 _libraries: dict[str, Any] = {}
 _n_modules = 0
-_holds: dict[tuple[str, int], _Hold] = {}
+_n_users = 0
+_before: dict[str, int] = {}  # number of threads of each library that is held
 
 
 def _find_libraries() -> None:
@@ -39,56 +29,54 @@ def _find_libraries() -> None:
     _n_modules = len(sys.modules)
 
 
-def _set(library: Any, count: int) -> None:
-    # threadpoolctl lets one thread at a time set the number of OpenBLAS, and ignores others in silence. Here
-    # the lock keeps them apart.
-    free = getattr(library, "clear_controlling_thread", None)
-    if free is not None:
+def _set(counts: dict[str, int]) -> None:
+    for path, count in counts.items():
+        # threadpoolctl lets one thread at a time set the number of OpenBLAS, and ignores others in silence.
+        # Here the lock keeps them apart.
+        free = getattr(_libraries[path], "clear_controlling_thread", lambda force: None)
         free(force=True)
-    library.set_num_threads(count)
-    if free is not None:
+        _libraries[path].set_num_threads(count)
         free(force=True)
 
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Hold BLAS to one thread."""
+    global _n_users
     # Most settings belong to the whole process: the first of several fits that run side by side makes them
-    # and the last one takes them back, whatever their threads. OpenMP counts threads for each calling thread.
-    # What is loaded meanwhile is held from the next block on.
-    keys = []
+    # and the last one takes them back, whatever their threads. OpenMP counts threads for each calling thread,
+    # whose blocks end in the order of a stack. What is loaded meanwhile is held from the next block on.
     with _lock:
         _find_libraries()
-        for path, library in _libraries.items():
-            own = getattr(library, "threading_layer", None) == "openmp"
-            keys.append((path, threading.get_ident() if own else 0))
-            if keys[-1] not in _holds:
-                _holds[keys[-1]] = _Hold(library, library.get_num_threads())
-                _set(library, 1)
-            _holds[keys[-1]].n_users += 1
+        counts = {path: each.get_num_threads() for path, each in _libraries.items() if path not in _before}
+        of_thread = {
+            path: count
+            for path, count in counts.items()
+            if getattr(_libraries[path], "threading_layer", None) == "openmp"
+        }
+        _before.update((path, count) for path, count in counts.items() if path not in of_thread)
+        _set(dict.fromkeys(counts, 1))
+        _n_users += 1
     try:
         yield
     finally:
         with _lock:
-            for key in keys:
-                # A child of a fork inside this block has counted anew.
-                hold = _holds.get(key)
-                if hold is not None:
-                    hold.n_users -= 1
-                    if hold.n_users <= 0:
-                        _set(hold.library, hold.before)
-                        del _holds[key]
+            _set(of_thread)
+            _n_users = max(0, _n_users - 1)  # a child of a fork inside this block has counted anew
+            if _n_users == 0:
+                _set(_before)
+                _before.clear()
 
 
 def is_held() -> bool:
     """Tell whether all libraries that are loaded are held to one thread."""
-    return len(sys.modules) == _n_modules and any(hold.n_users for hold in list(_holds.values()))
+    return len(sys.modules) == _n_modules and _n_users > 0
 
 
 def _after_fork_in_child() -> None:
     # The other threads that ran a fit are gone; the next user takes their settings back.
-    for hold in _holds.values():
-        hold.n_users = 0
+    global _n_users
+    _n_users = 0
     _lock.release()
 
 

@@ -15,13 +15,11 @@ VARIABLE = "NONNEG_CORE"
 LEVELS = ("none", "baseline", "avx2", "avx512")
 
 
-@functools.cache
 def instruction_set() -> str:
     """Return for which instructions the core that is used was compiled; "none" without one."""
     return _load()[0]
 
 
-@functools.cache
 def core() -> Any:
     """Return the extension module, None without one; see ``src/core/module.cpp`` for its functions."""
     return _load()[1]
@@ -40,20 +38,15 @@ def _load() -> tuple[str, Any]:
         module = importlib.import_module("nonneg._core")
         available = ["baseline", *module.instruction_sets()]
         level = [each for each in available if LEVELS.index(each) <= LEVELS.index(wanted)][-1]
+        # The table of operations has another name in each build: a ValueError where its files are mixed.
         module.use(importlib.import_module(f"nonneg._kernels_{level}").table)
-    except ImportError:
-        reason, cure = (
-            "its installation found no C++ compiler",
-            "Install a compiler (g++ or clang), then nonneg",
+    except (ImportError, ValueError) as error:
+        warnings.warn(
+            "nonneg runs without its compiled core: its installation found no C++ compiler, or its files are "
+            f"from different builds ({error}). Results are the same; fits take longer. Install a compiler "
+            "(g++ or clang), then nonneg again.",
+            NonnegWarning,
+            stacklevel=2,
         )
-    except ValueError:  # the table of operations has another name in each build
-        reason, cure = "its files come from different builds", "Install nonneg"
-    else:
-        return level, module
-    warnings.warn(
-        f"nonneg runs without its compiled core, as {reason}. Results are the same; fits take longer. "
-        f"{cure} again.",
-        NonnegWarning,
-        stacklevel=2,
-    )
-    return "none", None
+        return "none", None
+    return level, module

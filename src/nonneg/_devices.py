@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 import traceback
@@ -14,55 +15,48 @@ import numpy as np
 
 from nonneg._arrays import is_non_numpy
 from nonneg._optional import import_optional, is_installed
-from nonneg.exceptions import DeviceMemoryError, DeviceWarning, InvalidParameterError, MissingDependencyError
+from nonneg.exceptions import DeviceMemoryError, InvalidParameterError, MissingDependencyError, NonnegWarning
 
 # "auto" takes the GPU from this many operations of a whole fit on. On an H200 (docs/benchmarks/gpu.md),
 # 6.4e11 operations take 16 cores 2.4 s and the GPU 0.13 s, and the first fit of a process takes 3 to 4 s
 # longer on the GPU. Where CUDA has started already, 2e10 operations of another loss take 0.82 and 0.09 s.
 LEAST_OPERATIONS, LEAST_OPERATIONS_STARTED = 1e12, 2e10
-# A fit with the default `max_iter` seldom takes more iterations; encoding new samples costs about as many as
-# this. An entry takes about ten times as long on a CPU if the loss has quotients and logarithms (estimated).
-LIKELY_ITERATIONS, ENCODING_ITERATIONS, DIVERGENCE_COST = 50, 5, 10.0
-# Where the number of components is to be estimated.
-LIKELY_COMPONENTS = 10
+# A fit with the default `max_iter` seldom takes more iterations. An entry takes about ten times as long on a
+# CPU if the loss has quotients and logarithms (estimated).
+LIKELY_ITERATIONS, DIVERGENCE_COST = 50, 10.0
 # Part of the free memory that X may take: factors, their copies and products need the rest.
 PART_FOR_DATA = 0.75
 
-_warned: set[str] = set()
 
-
-def checked_device(device: str | None, name: str = "device") -> Any:
+def checked_device(device: str | None) -> Any:
     """Return a PyTorch device, None for the CPU; "auto" is the GPU if there is one."""
     if device is not None and not (isinstance(device, str) and re.fullmatch(r"cpu|auto|cuda(:\d+)?", device)):
         raise InvalidParameterError(
-            f"{name}={device!r} (--device) is not a device. Expected None, 'cpu', 'auto', 'cuda', or "
+            f"device={device!r} (--device) is not a device. Expected None, 'cpu', 'auto', 'cuda', or "
             "'cuda:1' for the second GPU."
         )
     if device in (None, "cpu") or (device == "auto" and not is_installed("torch")):
         return None
-    torch = import_optional("torch", extra="torch", purpose=f"{name}={device!r}")
+    torch = import_optional("torch", extra="torch", purpose=f"device={device!r}")
     n_devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if device == "auto" and not n_devices:
         return None
     if not n_devices:
-        built = torch.version.cuda or getattr(torch.version, "hip", None)
-        state = "finds no GPU" if built else "was built without CUDA"
         raise MissingDependencyError(
-            f"{name}={device!r}: PyTorch {torch.__version__} {state}. "
+            f"device={device!r}: PyTorch {torch.__version__} finds no GPU, or was built without CUDA. "
             "nvidia-smi shows whether there is a GPU and a recent driver, "
-            "https://pytorch.org/get-started/locally which PyTorch it needs. Or leave "
-            f"{name} (--device) out."
+            "https://pytorch.org/get-started/locally which PyTorch it needs. Or leave device (--device) out."
         )
     number = torch.cuda.current_device() if device in ("auto", "cuda") else torch.device(device).index
     if number >= n_devices:
         raise InvalidParameterError(
-            f"{name}={device!r} does not exist: the last GPU is 'cuda:{n_devices - 1}'."
+            f"device={device!r} does not exist: the last GPU is 'cuda:{n_devices - 1}'."
         )
     return torch.device("cuda", number)
 
 
 def chosen_device(
-    device: str | None, X: Any, n_components: Any, *, n_iter: float, fitted: bool = False
+    device: str | None, X: Any, n_components: Any, *, n_iter: float = 1.0, fitted: bool = False
 ) -> Any:
     """Return where to work on X, which is in host memory or in a file; None for the CPU.
 
@@ -71,26 +65,29 @@ def chosen_device(
     """
     if device in (None, "cpu"):
         return None
-    library = type(X).__module__.partition(".")[0]
+    auto, library = device == "auto", type(X).__module__.partition(".")[0]
     if is_non_numpy(X) or library == "cupyx":  # in the memory of another library
-        if device != "auto":
+        if not auto:
             raise InvalidParameterError(
                 f"device={device!r} is for data in host memory, and X is a {library} {type(X).__name__}, "
                 "which stays where it is. Leave device out, or pass a NumPy array."
             )
         return None
-    torch = sys.modules.get("torch")
-    started = torch is not None and torch.cuda.is_initialized()
-    if device == "auto" and not pays(*_size(X), n_components, n_iter, started=started):
+    shape, stored = getattr(X, "shape", (0, 0)), getattr(X, "nnz", None)
+    started = "torch" in sys.modules and sys.modules["torch"].cuda.is_initialized()
+    n_entries = float(np.prod(shape) if stored is None else stored)
+    if auto and not pays(shape, n_entries, n_components, n_iter, started=started):
         return None
     try:
-        found = checked_device(device)
+        place = checked_device(device)
     except MissingDependencyError as error:
         if not fitted:
             raise
-        _warn_once("absent", f"{error} This model runs on the CPU here.")
+        warnings.warn(f"{error} This model runs on the CPU here.", NonnegWarning, stacklevel=2)
         return None
-    return None if found is not None and device == "auto" and _too_large(X, found) else found
+    # Sparse data cannot be streamed. They take indices, entries and the transpose.
+    too_large = auto and place and stored is not None and 24.0 * stored > PART_FOR_DATA * free_memory(place)
+    return None if too_large else place
 
 
 def likely_iterations(max_iter: float, n_init: int = 1, beta: float = 2.0) -> float:
@@ -99,30 +96,13 @@ def likely_iterations(max_iter: float, n_init: int = 1, beta: float = 2.0) -> fl
 
 
 def pays(
-    shape: tuple[int, int], n_entries: float, n_components: Any, n_iter: float, *, started: bool = False
+    shape: tuple[int, ...], n_entries: float, n_components: Any, n_iter: float, *, started: bool = False
 ) -> bool:
     """Tell whether a GPU shortens a fit, by counts and by whether CUDA has started."""
-    k = n_components if isinstance(n_components, int | np.integer) else LIKELY_COMPONENTS
+    k = n_components if isinstance(n_components, int | np.integer) else 1
     # Rows and columns cost as well, which matters where X is sparse.
     work = 4.0 * k * n_iter * (n_entries + sum(shape) * k)
     return work >= (LEAST_OPERATIONS_STARTED if started else LEAST_OPERATIONS)
-
-
-def _size(X: Any) -> tuple[tuple[int, int], float]:
-    shape = tuple(int(side) for side in getattr(X, "shape", ()))
-    if len(shape) != 2:
-        return (0, 0), 0.0
-    stored = getattr(X, "nnz", None)
-    return (shape[0], shape[1]), float(shape[0] * shape[1] if stored is None else stored)
-
-
-def _too_large(X: Any, device: Any) -> bool:
-    """Tell whether X is sparse, so that it cannot be streamed, and does not fit."""
-    if getattr(X, "is_sparse", False) is True:
-        return not X.fits()
-    stored = getattr(X, "nnz", None)
-    # Indices, entries and the transpose.
-    return stored is not None and 24.0 * stored > PART_FOR_DATA * free_memory(device)
 
 
 def free_memory(device: Any) -> float:
@@ -170,19 +150,14 @@ def _current(data: Any) -> AbstractContextManager[Any]:
     return sys.modules["torch"].cuda.device(device) if on_cuda else nullcontext()
 
 
+@functools.cache
 def warn_without_triton() -> None:
     """Warn once if Triton is missing, where its kernels would have been used."""
     if not is_installed("triton"):
-        _warn_once(
-            "triton",
-            # Iterations of HALS on 20000 x 2000, k=20 (docs/benchmarks/gpu.md).
+        # Iterations of HALS on 20000 x 2000, k=20 (docs/benchmarks/gpu.md).
+        warnings.warn(
             "Triton is not installed, so the GPU runs array operations instead of compiled kernels: an "
-            "iteration may take 20 times as long. Install it with: "
-            "pip install triton",
+            "iteration may take 20 times as long. Install it with: pip install triton",
+            NonnegWarning,
+            stacklevel=2,
         )
-
-
-def _warn_once(what: str, message: str) -> None:
-    if what not in _warned:
-        _warned.add(what)
-        warnings.warn(message, DeviceWarning, stacklevel=3)

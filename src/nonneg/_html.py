@@ -51,32 +51,12 @@ def badge(verdict: str, grade: str) -> Raw:
     return element("span", verdict, style=f"background:{BADGES.get(grade, '#57606a')};{style}")
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, strong: int | None = None) -> Raw:
-    """Return a table; the strong row is in bold."""
-    bold = ";font-weight:bold"
-    body = [
-        element("tr", [element("td", _cell(value), style=_CELL + bold * (at == strong)) for value in row])
-        for at, row in enumerate(rows)
-    ]
-    head = element("tr", [element("th", name, style=_CELL) for name in headings])
-    return element("table", element("thead", head), element("tbody", body))
+def table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> Raw:
+    """Return a table; numbers have six digits."""
 
+    def row(tag: str, values: Sequence[Any]) -> Raw:
+        texts = [f"{value:.6g}" if isinstance(value, float) else value for value in values]
+        return element("tr", [element(tag, text, style=_CELL) for text in texts])
 
-def facts(title: str, pairs: Iterable[tuple[str, Any]]) -> Raw:
-    """Return a title and a table of facts."""
-    rows = [
-        element("tr", element("th", name, style=_CELL), element("td", _cell(value), style=_CELL))
-        for name, value in pairs
-    ]
-    return element("div", element("strong", title), element("table", element("tbody", rows)))
-
-
-def view_of_result(result: Any) -> Raw:
-    """Return what a function found: its sentence, the last iteration and the certificate."""
-    parts = (getattr(result, name, None) for name in ("history", "certificate"))
-    views = [Raw(part._repr_html_()) for part in parts if part is not None and len(part)]
-    return element("div", element("p", repr(result)), views)
-
-
-def _cell(value: Any) -> Any:
-    return f"{value:.6g}" if isinstance(value, float) else value
+    body = [row("td", values) for values in rows]
+    return element("table", element("thead", row("th", headings)), element("tbody", body))

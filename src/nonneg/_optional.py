@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
-import json
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 from nonneg.exceptions import MissingDependencyError
 
@@ -20,25 +17,11 @@ def import_optional(name: str, *, extra: str, purpose: str) -> Any:
         wanted = name.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != wanted:
             raise
+        # pip reads the extras of the nonneg that is installed, wherever it came from.
         raise MissingDependencyError(
-            f"{purpose} needs {wanted}, which is not installed. Install it with: {install_command(extra)}"
+            f"{purpose} needs {wanted}, which is not installed. Install it with: "
+            f"pip install 'nonneg[{extra}]'"
         ) from error
-
-
-def install_command(extra: str) -> str:
-    """Return the command that adds an extra to nonneg, from where it was installed."""
-    try:
-        origin = importlib.metadata.distribution("nonneg").read_text("direct_url.json")
-    except importlib.metadata.PackageNotFoundError:
-        origin = None
-    if not origin:
-        return f"pip install 'nonneg[{extra}]'"
-    about = json.loads(origin)  # PEP 610
-    url = about["url"]
-    if about.get("dir_info", {}).get("editable"):
-        return f"pip install --editable '{unquote(urlparse(url).path)}[{extra}]'"
-    kind = about.get("vcs_info", {}).get("vcs")
-    return f"pip install 'nonneg[{extra}] @ {kind + '+' if kind else ''}{url}'"
 
 
 def is_installed(name: str) -> bool:

@@ -23,10 +23,6 @@ class NonFiniteDataError(InvalidDataError):
     """An entry of the data is NaN or infinite."""
 
 
-class ZeroDataError(InvalidDataError):
-    """The data contain a zero, where the loss is infinite."""
-
-
 class DataTypeError(InvalidDataError, TypeError):
     """The data have a type that is not a real number."""
 
@@ -56,10 +52,6 @@ class UnsupportedError(NonnegError, ValueError):
     """Two valid choices that do not go together."""
 
 
-class UnsupportedLossError(UnsupportedError):
-    """The chosen solver cannot minimize the chosen loss."""
-
-
 class UnsupportedInputError(UnsupportedError):
     """The chosen solver does not accept this container."""
 
@@ -87,13 +79,13 @@ class DeviceMemoryError(NonnegError, MemoryError):
 class LostRowsError(NonnegError):
     """Rows of W were lost with the workers that held them and their copies."""
 
-    def __init__(
-        self,
-        message: str = "Rows of W were lost: the workers that held them and their copies died together. Fit "
-        "again; with checkpoint=FOLDER, a fit resumes where it stopped.",
-    ) -> None:
-        super().__init__(message)
-        self.run: Any = None  # how far the fit had come
+    run: Any = None  # how far the fit had come
+
+    def __str__(self) -> str:
+        return (
+            "Rows of W were lost: the workers that held them and their copies died together. Fit again; with "
+            "checkpoint=FOLDER, a fit resumes where it stopped."
+        )
 
 
 class NonnegWarning(UserWarning):
@@ -106,7 +98,3 @@ class InterruptedFitWarning(NonnegWarning):
 
 class DataChangedWarning(NonnegWarning):
     """The data were adapted before the fit."""
-
-
-class DeviceWarning(NonnegWarning):
-    """A GPU or its compiler is missing."""

@@ -15,13 +15,7 @@ from nonneg.iteration import History
 from nonneg.rank_selection.comparison import RankComparison
 from nonneg.rank_selection.result import RankResult
 
-__all__ = [
-    "plot_components",
-    "plot_consensus",
-    "plot_history",
-    "plot_rank",
-    "plot_signatures",
-]
+__all__ = ["plot_components", "plot_consensus", "plot_history", "plot_rank", "plot_signatures"]
 
 
 def plot_components(
@@ -30,7 +24,6 @@ def plot_components(
     image_shape: tuple[int, int] | None = None,
     names: Sequence[str] | None = None,
     n_top: int = 10,
-    n_columns: int = 6,
 ) -> Any:
     """Plot the components of a fitted model.
 
@@ -45,8 +38,6 @@ def plot_components(
         the model was fitted with. Without names, components are shown as curves.
     n_top : int, default 10
         Number of features that a bar chart shows.
-    n_columns : int, default 6
-        Number of images side by side; half as many bar charts.
 
     Returns
     -------
@@ -63,53 +54,49 @@ def plot_components(
     16
     """
     components = np.atleast_2d(to_numpy(getattr(model, "components_", model)))
-    if image_shape is not None and image_shape[0] * image_shape[1] != components.shape[1]:
-        raise ShapeError(
-            f"image_shape={tuple(image_shape)} needs {image_shape[0] * image_shape[1]} features, but the "
-            f"components have {components.shape[1]}."
-        )
-    if names is None and image_shape is None:
+    n_components, n_features = components.shape
+    if image_shape is None and names is None:
         names = getattr(model, "feature_names_in_", None)
-    if names is not None and len(names) != components.shape[1]:
-        raise ShapeError(f"Expected {components.shape[1]} names of features, got {len(names)}.")
+    expected = (
+        np.prod(image_shape) if image_shape is not None else n_features if names is None else len(names)
+    )
+    if expected != n_features:
+        raise ShapeError(
+            f"The components have {n_features} features; image_shape or names are for {expected}."
+        )
     if image_shape is None and names is None:
         axes = _new_axes()
-        for index, component in enumerate(components):
-            axes.plot(component, label=str(index), linewidth=1.2)
+        axes.plot(components.T, label=[str(index) for index in range(n_components)], linewidth=1.2)
         axes.set(xlabel="feature", ylabel="component")
-        if len(components) <= 12:
-            axes.legend(title="component", fontsize="small")
+        axes.legend(title="component", fontsize="small", ncols=-(-n_components // 12))
         return np.array([axes], dtype=object)
-    n_columns = max(1, min(n_columns if image_shape else n_columns // 2, len(components)))
-    n_rows = -(-len(components) // n_columns)
-    wide, high = (1.5, 1.65) if image_shape else (3.2, 0.6 + 0.2 * n_top)
-    grid = _new_axes(n_rows, n_columns, figsize=(wide * n_columns, high * n_rows), squeeze=False).ravel()
-    for axes in grid[len(components) :]:
+    width, height, most = (1.5, 1.65, 8) if names is None else (3.2, 0.6 + 0.2 * n_top, 3)
+    n_columns = min(most, n_components)
+    n_rows = -(-n_components // n_columns)
+    grid = _new_axes(n_rows, n_columns, figsize=(width * n_columns, height * n_rows), squeeze=False).ravel()
+    for axes in grid[n_components:]:
         axes.remove()
-    grid = grid[: len(components)]
-    for index, (axes, component) in enumerate(zip(grid, components, strict=True)):
+    for index, (axes, component) in enumerate(zip(grid, components, strict=False)):
         axes.set_title(f"component {index}", fontsize="small")
         if names is None:
             axes.imshow(component.reshape(image_shape), cmap="gray_r")
             axes.set(xticks=[], yticks=[])
         else:
             best = np.argsort(-component, kind="stable")[:n_top]
-            axes.barh(np.arange(len(best)), component[best])
-            axes.set_yticks(np.arange(len(best)), [str(names[at]) for at in best], fontsize="small")
+            axes.barh(np.arange(len(best)), component[best])  # names may repeat
+            axes.set_yticks(np.arange(len(best)), [str(names[at]) for at in best])
             axes.invert_yaxis()
-            axes.tick_params(axis="x", labelsize="small")
-    return grid
+            axes.tick_params(labelsize="small")
+    return grid[:n_components]
 
 
-def plot_history(model: Any, *, x: str = "iteration", ax: Any = None, **line: Any) -> Any:
-    """Plot the loss over the iterations or over time.
+def plot_history(model: Any, *, ax: Any = None, **line: Any) -> Any:
+    """Plot the loss over the iterations.
 
     Parameters
     ----------
     model : estimator, result or History
         A fitted estimator, the result of a function, or its history.
-    x : {"iteration", "seconds"}, default "iteration"
-        What the horizontal axis shows.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default. Call it again with the same axes to compare fits.
     **line : dict
@@ -120,20 +107,16 @@ def plot_history(model: Any, *, x: str = "iteration", ax: Any = None, **line: An
     matplotlib Axes
         Those of the curve.
     """
-    history = (
-        model if isinstance(model, History) else getattr(model, "history_", getattr(model, "history", None))
-    )
+    history = getattr(model, "history_", getattr(model, "history", model))
     if not isinstance(history, History) or not history.loss:
         raise InvalidParameterError(
             f"Expected a fitted estimator, a result or a History with a loss, got {type(model).__name__}."
         )
-    if x not in ("iteration", "seconds"):
-        raise InvalidParameterError(f"x must be 'iteration' or 'seconds', got {x!r}.")
     ax = _new_axes() if ax is None else ax
-    ax.plot(history.n_iter if x == "iteration" else history.seconds, history.loss, **line)
+    ax.plot(history.n_iter, history.loss, **line)
     if min(history.loss) > 0 and max(history.loss) > 10 * min(history.loss):
         ax.set_yscale("log")
-    ax.set(xlabel=x, ylabel="loss")
+    ax.set(xlabel="iteration", ylabel="loss")
     return ax
 
 
@@ -150,14 +133,14 @@ def plot_rank(result: Any) -> Any:
     array of matplotlib Axes
         One panel for each method, with the chosen rank marked.
     """
-    if isinstance(result, RankComparison):
-        curves = [each.curve for each in result.estimates.values() if each.curve is not None]
-    elif isinstance(result, RankResult):
-        curves = list(result.curves)
-    else:
+    if not isinstance(result, RankComparison | RankResult):
         raise InvalidParameterError(
             f"Expected the result of estimate_rank or compare_ranks, got {type(result).__name__}."
         )
+    if isinstance(result, RankComparison):
+        curves = [each.curve for each in result.estimates.values() if each.curve is not None]
+    else:
+        curves = list(result.curves)
     if not curves:
         raise InvalidParameterError("There is nothing to plot: no candidate was compared.")
     grid = _new_axes(1, len(curves), figsize=(4.5 * len(curves), 3.2), squeeze=False)[0]

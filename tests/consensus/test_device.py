@@ -19,9 +19,7 @@ pytestmark = pytest.mark.torch
 def batches(torch, monkeypatch):
     """The sizes of batches on a GPU, or else on the processor with PyTorch."""
     if not torch.cuda.is_available():
-        monkeypatch.setattr(
-            devices, "checked_device", lambda device, name="device": torch.device("cpu") if device else None
-        )
+        monkeypatch.setattr(devices, "checked_device", lambda device: torch.device("cpu") if device else None)
         monkeypatch.setattr(batched, "_on_gpu", lambda data: data.container == "array")
     sizes = []
     run = batched.run_batched

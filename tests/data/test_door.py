@@ -18,7 +18,6 @@ from nonneg.exceptions import (
     NonFiniteDataError,
     ShapeError,
     UnknownNameError,
-    ZeroDataError,
 )
 
 GOOD = np.arange(1.0, 31.0).reshape(10, 3)
@@ -49,7 +48,7 @@ def test_an_entry_that_is_not_finite_is_named_with_a_remedy(form, value, words):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_zero_is_named_where_the_loss_is_infinite_there(form):
-    with pytest.raises(ZeroDataError, match=r"entry \[4, 2\] is 0.*add small values"):
+    with pytest.raises(InvalidDataError, match=r"entry \[4, 2\] is 0.*add small values"):
         wrap(as_container(spoiled(0.0), form), Request(positive=True))
     wrap(as_container(GOOD, form), Request(positive=True))
 

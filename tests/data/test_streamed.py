@@ -16,7 +16,7 @@ from nonneg.data import as_data_matrix
 from nonneg.data.door import Request, wrap
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.streamed import StreamedMatrix
-from nonneg.exceptions import NegativeDataError, NonFiniteDataError, ShapeError, ZeroDataError
+from nonneg.exceptions import InvalidDataError, NegativeDataError, NonFiniteDataError, ShapeError
 from nonneg.io.stored import CompressedRows
 from nonneg.solvers.hals import hals
 from nonneg.solvers.registry import SOLVERS, Solver
@@ -146,7 +146,7 @@ def test_a_wrong_entry_is_named_in_the_first_pass(bad, form, tmp_path):
 def test_zeros_are_named_for_itakura_saito(tmp_path):
     X = entries() + 1.0
     X[70, 2] = 0.0
-    with pytest.raises(ZeroDataError, match=r"\[70, 2\]"):
+    with pytest.raises(InvalidDataError, match=r"\[70, 2\]"):
         factorize(stored(X, tmp_path), 3, beta_loss="itakura-saito")
 
 

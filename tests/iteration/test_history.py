@@ -83,14 +83,3 @@ def test_an_array_without_axes_is_a_number():
     history.record(1, 0.5, {"loss": np.array(2.0), "each": np.array([2.0])})
     assert type(history.loss[0]) is float
     assert isinstance(history["each"][0], np.ndarray)
-
-
-def test_a_notebook_shows_the_last_values():
-    history = History()
-    for n_iter, loss in ((1, 3.5), (2, 2.25), (7, 1.125)):
-        history.record(n_iter, 0.1 * n_iter, {"loss": loss})
-    shown = history._repr_html_()
-    assert "1.125" in shown
-    assert "2.25" not in shown
-    assert "7" in shown
-    assert History()._repr_html_()

@@ -25,8 +25,6 @@ from nonneg.exceptions import (
     ShapeError,
     UnknownNameError,
     UnsupportedError,
-    UnsupportedLossError,
-    ZeroDataError,
 )
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
@@ -75,13 +73,13 @@ BAD = {
     "solver and loss": (
         X,
         {"solver": "hals", "beta_loss": 1},
-        UnsupportedLossError,
+        UnsupportedError,
         "does not minimize.*'mu'",
     ),
     "zeros and IS": (
         X,
         {"beta_loss": "itakura-saito"},
-        ZeroDataError,
+        InvalidDataError,
         r"entry \[\d+, \d+\] is 0.*add small values",
     ),
     "factors and a start": (X, {"W": GIVEN["W"], "init": "random"}, InvalidParameterError, "init='custom'"),

@@ -8,7 +8,6 @@ from typing import Any
 
 from nonneg._arguments import checked_count, checked_flag, checked_nonnegative
 from nonneg._arrays import to_float64
-from nonneg._html import view_of_result
 from nonneg._lazy import cached_property
 from nonneg._random import Seed, spawn
 from nonneg._threads import threads
@@ -112,9 +111,6 @@ class ConeResult:
     def __repr__(self) -> str:
         shapes = f"W={tuple(self.W.shape)}, H={tuple(self.H.shape)}"
         return f"ConeResult(relative_error={self.relative_error:.6g}, {shapes})"
-
-    def _repr_html_(self) -> str:
-        return view_of_result(self)
 
 
 def cone_rank_one(

@@ -30,7 +30,6 @@ from nonneg.exceptions import (
     ShapeError,
     UnknownNameError,
     UnsupportedInputError,
-    ZeroDataError,
 )
 from nonneg.io.memory import memory_limit
 from nonneg.io.read import as_stored
@@ -345,7 +344,7 @@ def check_entries(
     if request.positive and low == 0:
         with contextlib.suppress(LookupError):  # zeros only where entries are missing
             i, j, _ = locate(data, lambda xp, block: block == 0)
-            raise ZeroDataError(
+            raise InvalidDataError(
                 f"When beta_loss <= 0 and X contains zeros, the loss is infinite: entry {place(i, j)} is 0. "
                 "Please add small values to X, for example X + 1e-6 * X.mean(), or use a positive beta_loss."
             )

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from nonneg._arrays import is_dask, is_non_numpy, to_device, to_numpy
-from nonneg._devices import ENCODING_ITERATIONS, chosen_device
+from nonneg._devices import chosen_device
 from nonneg._threads import threads
 from nonneg._typing import Array
 from nonneg._warnings import warn_user
@@ -303,7 +303,7 @@ def input_data(
     *,
     reset: bool,
     signed: bool = False,
-    n_iter: float = ENCODING_ITERATIONS,
+    n_iter: float = 1.0,
     **weights: Any,
 ) -> DataMatrix:
     """Validate the input as scikit-learn does, and wrap it; a fit does about `n_iter` iterations."""
@@ -329,7 +329,7 @@ def input_data(
         getattr(estimator, "device", None),
         X if annotated is None else annotated.entries,
         getattr(estimator, "n_components", None),
-        n_iter=n_iter if reset else ENCODING_ITERATIONS,
+        n_iter=n_iter if reset else 1.0,
         fitted=not reset,
     )
     data = wrap(

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._html import facts
-
 
 class History:
     """Columns of measures by name; `n_iter` and `seconds` are always there.
@@ -112,8 +110,3 @@ class History:
     def __repr__(self) -> str:
         last = {name: values[-1] for name, values in self._columns.items() if values}
         return f"History({len(self)} iterations, last {last})"
-
-    def _repr_html_(self) -> str:
-        last = {name: values[-1] for name, values in self._columns.items() if values}
-        shown = [(name, value) for name, value in last.items() if isinstance(value, (int, float))]
-        return facts("Last iteration", shown)

@@ -11,7 +11,6 @@ import numpy as np
 
 from nonneg._arguments import checked_checkpoint, checked_count, checked_flag, checked_verbose
 from nonneg._arrays import numpy_dtype
-from nonneg._html import view_of_result
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg._warnings import warn_user
@@ -94,9 +93,6 @@ class PurificationResult:
             f"PurificationResult({n} features of length {m}, n_iter={self.n_iter}, "
             f"stopped because {self.stop_reason.value})"
         )
-
-    def _repr_html_(self) -> str:
-        return view_of_result(self)
 
 
 def purify(

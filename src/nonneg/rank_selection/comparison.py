@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._arguments import checked_checkpoint, checked_verbose
-from nonneg._html import facts, table
+from nonneg._html import element, table
 from nonneg._interruption import ended_by_interrupt
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
@@ -126,7 +126,7 @@ class RankComparison:
             (name, each.rank, each.reason) for name, each in self.estimates.items()
         ]
         rows += [(name, "left out", why) for name, why in self.left_out.items()]
-        said = facts(f"{self.rank} components", [("reason", self.reason)])
+        said = element("p", f"{self.rank} components: {self.reason}")
         return said + table(["method", "components", "reason"], rows)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._html import facts, table
+from nonneg._html import element, table
 from nonneg._typing import FloatArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.exceptions import ShapeError
@@ -192,12 +192,11 @@ class RankResult:
         return f"RankResult(rank={self.rank}, method={self.method!r}: {self.reason})"
 
     def _repr_html_(self) -> str:
-        said = facts(f"{self.rank} components", [("method", self.method), ("reason", self.reason)])
+        said = element("p", f"{self.rank} components by {self.method}: {self.reason}")
         if self.curve is None:
             return said
-        chosen = self.curve.candidates.index(self.rank) if self.rank in self.curve.candidates else None
         rows = zip(self.curve.candidates, self.curve.mean.tolist(), self.curve.spread.tolist(), strict=True)
-        return said + table(["components", self.curve.name, "spread"], rows, strong=chosen)
+        return said + table(["components", self.curve.name, "spread"], rows)
 
 
 def scores_of(curve: RankCurve) -> dict[int, float]:

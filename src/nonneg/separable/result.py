@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._html import view_of_result
 from nonneg._typing import Array, FloatArray, IntArray, SparseMatrix
 from nonneg.certificates.certificate import Certificate
 from nonneg.iteration import History, StopReason
@@ -118,6 +117,3 @@ class SelectionResult:
             f"SelectionResult({self.n_components} anchors by {self.method!r}, n_iter={self.n_iter}{gap}, "
             f"stopped because {self.stop_sentence})"
         )
-
-    def _repr_html_(self) -> str:
-        return view_of_result(self)

@@ -13,7 +13,6 @@ from nonneg.exceptions import (
     UnknownNameError,
     UnsupportedError,
     UnsupportedInputError,
-    UnsupportedLossError,
 )
 from nonneg.iteration import RelativeDecrease, SlowDecrease, least_squares_rule
 from nonneg.iteration.stopping import StoppingRule
@@ -190,7 +189,7 @@ def choose_solver(name: str, data: DataMatrix, k: int, beta: float) -> str:
         name = _automatic(data, k, beta)
     elif name == "cd":
         if beta not in COORDINATE_DESCENT:
-            raise UnsupportedLossError(
+            raise UnsupportedError(
                 f"Invalid beta_loss parameter: solver 'cd' does not handle beta_loss = {loss_name(beta)!r}. "
                 f"Use {_able(beta)}."
             )
@@ -198,7 +197,7 @@ def choose_solver(name: str, data: DataMatrix, k: int, beta: float) -> str:
     name = SOLVERS.name_of(name, also=("auto", "cd"))
     solver = SOLVERS[name]
     if not solver.minimizes(beta):
-        raise UnsupportedLossError(
+        raise UnsupportedError(
             f"solver={name!r} does not minimize beta_loss={loss_name(beta)!r}. "
             f"Solvers that do: {_able(beta)}."
         )

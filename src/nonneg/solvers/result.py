@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from nonneg._html import view_of_result
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.svd_lower_bound import relative_error_from_square, squared_residual
@@ -67,9 +66,6 @@ class FactorizationResult:
             f"FactorizationResult(loss={self.loss:.6g}, n_iter={self.n_iter}, {shapes}, "
             f"solver={self.solver!r}, stopped because {self.stop_reason.value})"
         )
-
-    def _repr_html_(self) -> str:
-        return view_of_result(self)
 
 
 def returned(result: FactorizationResult, data: DataMatrix) -> FactorizationResult:

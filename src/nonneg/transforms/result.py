@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nonneg._html import view_of_result
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.iteration import History, StopReason
@@ -100,6 +99,3 @@ class TransformResult:
             f"TransformResult({self.method}, {self.transform.shape[0]} atoms, C={self.objective:.8g}, "
             f"L={self.likelihood:.8g}{part}, n_iter={self.n_iter}, stopped because {self.stop_reason.value})"
         )
-
-    def _repr_html_(self) -> str:
-        return view_of_result(self)
