@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg import TransformNMF
 from nonneg._typing import FloatArray
 from nonneg.datasets import music_notes
 from nonneg.transforms import (
@@ -74,6 +75,13 @@ def solve_both(setting: Setting) -> tuple[CrossInitResult, FrameCovariances]:
         rng=np.random.SeedSequence([SEED, setting["draw"], setting["S"], 1]),
     )
     return both, data
+
+
+def default_run(kind: str, S: int, draw: int, *, seed: int = 0, max_iter: int = 200) -> TransformNMF:
+    """Fit what `TransformNMF` does by default, with the offset of Table I so that objectives compare."""
+    given = parameters(kind)
+    model = TransformNMF(given["K"], eps0=given["eps0"], max_iter=max_iter, random_state=seed)
+    return model.fit(drawn_frames(kind, S, draw))
 
 
 def cost(setting: Setting) -> float:
