@@ -1,4 +1,4 @@
-"""Figures 5 and 6: images of three people or digits, and their basis images from four initializations and by default."""
+"""Figures 5 and 6: images of three people or digits, and their basis images."""
 
 from __future__ import annotations
 
@@ -95,7 +95,9 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     artifacts: list[Artifact] = []
     for (name,), of_set in grouped(records, "set").items():
         groups = {kind: group[0] for (kind,), group in grouped(of_set, "init").items()}
-        artifacts += _of_set(CALLED[name], {kind: groups[kind] for kind in (*INITS, DEFAULT) if kind in groups})
+        artifacts += _of_set(
+            CALLED[name], {kind: groups[kind] for kind in (*INITS, DEFAULT) if kind in groups}
+        )
     return artifacts
 
 
