@@ -19,6 +19,7 @@ from nonneg.applications.topics.documents import (
     inverse_frequencies,
     rows_of_sum_one,
     term_weights,
+    unit_rows,
     used_words,
 )
 from nonneg.applications.topics.methods import (
@@ -71,7 +72,7 @@ class Draw:
     @cached_property
     def unit_weights(self) -> Any:
         """TF-IDF weights, rows of unit length."""
-        return term_weights(self.counts, inverse_frequencies(self.counts), unit_rows=True)
+        return unit_rows(self.weights)
 
     @cached_property
     def points(self) -> FloatArray:

@@ -119,13 +119,13 @@ def test_two_topics_of_the_same_three_words_do_not_differ():
     components[:2, :3], components[2, 3:] = 1 / 3, 1 / 9
     found = statements(components, [4, 4, 4])["topics-differ"]
     assert found.verdict is Verdict.FAILS
-    assert "Topics 0 and 1 share 3 of their 3 top words" in found.sentence
+    assert "Topics 0 and 1 share 100% of their top words (3)" in found.sentence
     assert (found.number, found.threshold) == (1.0, 0.5)
     # One of three is less than half; and a topic of one word inside another shares all of it.
     components[1, :3] = 0.0
     components[1, 2:5] = 1 / 3
     found = statements(components, [4, 4, 4])["topics-differ"]
-    assert "Topics 1 and 2 share 2 of their 3" in found.sentence
+    assert "Topics 1 and 2 share 67% of their top words (2)" in found.sentence
     assert statements(np.eye(3, 12), [4, 4, 4])["topics-differ"].holds
     assert statements(np.ones((1, 12)), [4])["topics-differ"].holds
 
@@ -135,7 +135,7 @@ def test_half_of_the_words_is_not_more_than_half():
     components[0, :4], components[1, 2:6] = 0.25, 0.25
     found = statements(components, [4, 4])["topics-differ"]
     assert found.holds
-    assert "at most 2 of 4" in found.sentence
+    assert "at most 50%" in found.sentence
     assert found.quantities["similarity_count"] == 2
 
 

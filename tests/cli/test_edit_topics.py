@@ -124,7 +124,7 @@ def test_seed_words_guide_and_name_topics(posts, tmp_path, capsys):
     command = ["topics", str(posts / "posts.csv"), "--text-column", "body", "-k", "3", "--quiet"]
     out = tmp_path / "out"
     assert main([*command, "--seed-words", str(seeds), "-o", str(out)]) == 0
-    assert "'soccer' (law) is not in the vocabulary" in capsys.readouterr().err
+    assert "'soccer' is not in the vocabulary" in capsys.readouterr().err
     record = json.loads((out / "result.json").read_text())
     for name, word in (("law", "court"), ("money", "market")):
         assert record["topics"][topic_of(record, word)]["name"] == name

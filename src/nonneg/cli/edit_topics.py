@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> None:
     new, seconds = terminal.timed(edited, model, documents.contents, **changes)
     proportions = new.transform(documents.contents)
     moved = [
-        f"{old} is now {' and '.join(map(str, numbers))}"
+        f"{old} is now {' and '.join(map(str, sorted(numbers)))}"
         for old, numbers in enumerate(new.edits_[-1]["mapping"])
         if numbers != [old]
     ]

@@ -28,7 +28,7 @@ files FILES*: text files or folders (.txt .md .rst), .csv .tsv or .jsonl files w
 
 [method]
 --method NAME: nmf (default), kl, or anchor words by merit, spa, snpa, xray, fast-anchor, ...
---anchors WORDS: your own anchor words, separated by commas
+--anchors WORDS: your own anchor words, separated by commas, for a method of anchor words (default: spa)
 --seed-words FILE: words that guide topics: a file with a line per topic, such as `sports: game, team, player`
 --seed
 --device
@@ -97,7 +97,7 @@ def _parameters(options: argparse.Namespace, documents: Any) -> dict[str, Any]:
     """Collect what the user said; everything else is left to the defaults of `TopicModel`."""
     said = arguments.parameters(options, "method", "min_df", "max_df", "device")
     if options.anchors is not None:
-        said["anchors"] = [word.strip() for word in options.anchors.split(",")]
+        said = {"method": "spa"} | said | {"anchors": [word.strip() for word in options.anchors.split(",")]}
     if options.seed_words is not None:
         said["seed_words"] = _seed_words(options.seed_words)
     if documents.words is not None:

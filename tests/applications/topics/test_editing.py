@@ -185,11 +185,13 @@ def test_rows_that_belong_to_no_topic_are_refused(models, planted, tmp_path):
     models["nmf"].merge_topics([1, 3], planted[0]).save(tmp_path / "model.npz")
     with np.load(tmp_path / "model.npz") as stored:
         arrays = dict(stored)
-    for name, value in (
-        ("_groups", np.zeros(4, dtype=np.int64)),
-        ("_parents", np.arange(4)),
-        ("_base", arrays["_base"][:2]),
-    ):
+    for name, value in (("_base", arrays["_base"][:2]), ("components_", arrays["components_"][:2])):
         np.savez(tmp_path / "damaged.npz", **arrays | {name: value})
         with pytest.raises(FileFormatError):
+            nonneg.load(tmp_path / "damaged.npz")
+    for mapping in ([[0], [1], [2]], [[0], [1], [9], [1]], [["a"], [0], [1], [2]], 3):
+        new = models["nmf"].merge_topics([1, 3], planted[0])
+        new.edits_[0]["mapping"] = mapping
+        new.save(tmp_path / "damaged.npz")
+        with pytest.raises(FileFormatError, match="topics"):
             nonneg.load(tmp_path / "damaged.npz")

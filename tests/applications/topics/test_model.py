@@ -154,9 +154,6 @@ def test_given_anchors_by_word_and_by_column(planted):
     assert again.result_ is None
     columns = TopicModel(3, method="xray", anchors=found.anchor_indices_).fit(planted.X)
     np.testing.assert_allclose(columns.topics_, found.topics_, atol=1e-15)
-    polished = TopicModel(3, anchors=found.anchor_indices_).fit(planted.X)
-    # The topic of an anchor keeps its place.
-    assert np.array_equal(np.argmax(polished.topics_ @ found.topics_.T, axis=1), [0, 1, 2])
     with pytest.raises(UnsupportedError, match="method='kl' does not use anchor words"):
         TopicModel(3, method="kl", anchors=[1, 2, 3]).fit(planted.X)
 
@@ -173,13 +170,13 @@ def test_wrong_anchors(planted):
         fit([1, 2])
     with pytest.raises(InvalidParameterError, match="named twice"):
         fit([1, 2, 2])
-    with pytest.raises(InvalidParameterError, match="words have no names"):
+    with pytest.raises(InvalidParameterError, match="'cat' is not in the vocabulary"):
         fit(["cat", "dog", "pet"])
     with pytest.raises(
         InvalidParameterError, match="anchors must be words or columns from 0 to 299, got 300"
     ):
         fit([1, 2, 300])
-    with pytest.raises(InvalidParameterError, match="7 is in 1 document, fewer than min_df=2: pass min_df=1"):
+    with pytest.raises(InvalidParameterError, match=r"7 is in 1 of them \(min_df=2"):
         fit([1, 2, 7])
     with pytest.raises(InvalidParameterError, match="'cat' is not in the vocabulary"):
         fit(["cat", "dog", "pet"], vocabulary=[f"w{at}" for at in range(300)])

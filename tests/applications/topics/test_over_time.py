@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nonneg.applications import TopicModel
-from nonneg.applications.topics.hierarchy import topic_hierarchy
+from nonneg.applications.topics.editing import topic_hierarchy
 from nonneg.applications.topics.over_time import read_dates, topics_over_time
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError, UnknownNameError
 
@@ -38,7 +38,6 @@ pytest.importorskip("pandas")
         ("31 Dec 2021", "2021-12-31T00:00:00"),
         ("Fri, 31 Dec 2021 22:00:00 +0000", "2021-12-31T22:00:00"),
         (1640995199, "2021-12-31T23:59:59"),
-        ("1640995199000", "2021-12-31T23:59:59"),
         (datetime.date(2021, 12, 31), "2021-12-31T00:00:00"),
         (datetime.datetime(2021, 12, 31, tzinfo=datetime.UTC), "2021-12-31T00:00:00"),
         (np.datetime64("2021-12-31"), "2021-12-31T00:00:00"),

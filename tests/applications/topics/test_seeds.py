@@ -84,29 +84,30 @@ def test_words_without_effect_are_named(planted):
     X[:, 5] = 0.0
     X[3, 5] = 1.0
     seeds = {"first": ["w1", "W2", "soccer", "w5"], "second": ["w31", "hockey"]}
-    with pytest.warns(DataChangedWarning, match=r"'soccer' \(first\) is not in the vocabulary") as said:
+    with pytest.warns(DataChangedWarning, match=r"'soccer' is not in the vocabulary") as said:
         model = TopicModel(4, vocabulary=WORDS, seed_words=seeds, random_state=0).fit(X)
-    assert "'w5' (first) is in 1 document, fewer than min_df=2: pass min_df=1" in str(said[0].message)
+    assert "'w5' is in 1 of them (min_df=2, max_df=1;" in str(said[0].message)
     assert {"first", "second"} <= set(model.topic_names_)
 
 
-def test_the_advice_about_lost_words_works(planted):
+def test_anchors_that_are_not_used_are_named(planted):
     X = planted[0].toarray()
     X[:, 5] = X[:, 6] = X[:, 7] = 0.0
     X[3, 5] = X[:, 6] = X[:-20, 7] = 1.0
 
     def fitted(word, **options):
-        return TopicModel(4, vocabulary=WORDS, anchors=[word, "w31", "w61", "w91"], **options).fit(X)
+        anchors = [word, "w31", "w61", "w91"]
+        return TopicModel(4, method="spa", vocabulary=WORDS, anchors=anchors, **options).fit(X)
 
-    with pytest.raises(InvalidParameterError, match=r"'w5' is in 1 document, .*: pass min_df=1"):
+    with pytest.raises(InvalidParameterError, match=r"'w5' is in 1 of them \(min_df=2, "):
         fitted("w5")
     assert fitted("w5", min_df=1).anchor_words_[0] == "w5"
-    with pytest.raises(InvalidParameterError, match=r"'w7' is in 92.6% .*: raise max_df to 0.926"):
+    with pytest.raises(InvalidParameterError, match=r"'w7' is in 250 of them \(min_df=2, max_df=0.9;"):
         fitted("w7", max_df=0.9)
-    assert fitted("w7", max_df=0.927).anchor_words_[0] == "w7"
-    with pytest.raises(InvalidParameterError, match=r"'w6' is in all documents .*: choose another word"):
+    assert fitted("w7", max_df=0.93).anchor_words_[0] == "w7"
+    with pytest.raises(InvalidParameterError, match=r"'w6' is in 270 .* words of all documents are not used"):
         fitted("w6")
-    assert fitted("w1", method="spa").certificate_["anchors-exclusive"].holds
+    assert fitted("w1").certificate_["anchors-exclusive"].holds
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,10 @@ def test_the_advice_about_lost_words_works(planted):
     [
         ({}, "must name from 1 to n_topics=4 topics, such as"),
         ({"first": "w1"}, "must be lists of words by name, got 'first': 'w1'"),
-        ({"first": ["soccer"]}, "None of the seed words of 'first' is among the .* words used"),
+        (
+            {"first": ["soccer"]},
+            "None of the seed words of 'first' is used in the documents: 'soccer' is",
+        ),
         ({str(at): [at] for at in range(5)}, "from 1 to n_topics=4 topics, .*; got 5"),
         ({"first": [160]}, "seed_words must be words or columns from 0 to 159, got 160"),
         ({3: ["w1"]}, "must be lists of words by name, got 3"),
@@ -128,5 +132,5 @@ def test_wrong_seed_words(planted, seeds, message):
 def test_seed_words_belong_to_nmf(planted):
     with pytest.raises(UnsupportedError, match="method='spa' does not use seed words; 'nmf' does"):
         TopicModel(4, method="spa", seed_words={"a": [1]}).fit(planted[0])
-    with pytest.raises(InvalidParameterError, match="either anchors or seed_words"):
+    with pytest.raises(UnsupportedError, match="method='nmf' does not use anchor words"):
         TopicModel(4, anchors=[1, 31, 61, 91], seed_words={"a": [1]}).fit(planted[0])

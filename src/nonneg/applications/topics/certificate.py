@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -50,42 +51,31 @@ def topic_statements(
 
 def _differ(components: FloatArray, words: IntArray) -> Statement:
     sets = [{int(word) for word in row if components[at, word] > 0} for at, row in enumerate(words)]
-    shared = np.array([[len(one & other) for other in sets] for one in sets])
     # A topic may have fewer words than are listed: two with the same three words do not differ.
-    sizes = np.array([len(one) for one in sets])
-    upper, shorter = np.triu(shared, 1), np.minimum(sizes[:, None], sizes)
-    parts = upper / np.maximum(shorter, 1)
-    first, second = np.unravel_index(int(np.argmax(parts)), parts.shape)
-    largest, most, size = float(parts.max()), int(upper[first, second]), int(shorter[first, second])
-    few = largest <= 0.5
+    pairs = [
+        (len(one & other) / max(1, min(len(one), len(other))), len(one & other), first, second)
+        for (first, one), (second, other) in combinations(enumerate(sets), 2)
+    ]
+    share, n_shared, first, second = max(pairs, key=lambda pair: pair[0], default=(0.0, 0, 0, 0))
+    sentence = f"No two topics share more than half of their top words: at most {share:.0%}."
+    if share > 0.5:
+        sentence = f"Topics {first} and {second} share {share:.0%} of their top words ({n_shared}): fewer "
+        sentence += "topics may suffice."
     return Statement(
-        "topics-differ",
-        f"No two topics share more than half of their top words: at most {most} of {size}."
-        if few
-        else f"Topics {first} and {second} share {most} of their {size} top words: fewer topics may suffice.",
-        largest,
-        0.5,
-        Verdict.HOLDS if few else Verdict.FAILS,
-        {"similarity_count": int(upper.sum()), "n_top_words": words.shape[1]},
-    )
+        "topics-differ", sentence, share, 0.5, Verdict.HOLDS if share <= 0.5 else Verdict.FAILS,
+        {"similarity_count": sum(pair[1] for pair in pairs), "n_top_words": words.shape[1]},
+    )  # fmt: skip
 
 
 def _supported(n_documents: IntArray, limit: int) -> Statement:
-    few = np.flatnonzero(n_documents < limit)
-    listed = ", ".join(f"{topic} ({n_documents[topic]})" for topic in few[:10])
-    more = f" and {len(few) - 10} more" if len(few) > 10 else ""
-    least = int(n_documents.min())
-    return Statement(
-        "topics-supported",
-        f"Every topic is the main topic of at least {least} documents."
-        if not len(few)
-        else f"Fewer than {limit} of {n_documents.sum()} documents have one of these as their main topic: "
-        f"topic {listed}{more}. Fewer topics may suffice.",
-        least,
-        limit,
-        Verdict.FAILS if len(few) else Verdict.HOLDS,
-        {"n_few": len(few)},
-    )
+    few, least = np.flatnonzero(n_documents < limit), int(n_documents.min())
+    sentence = f"Every topic is the main topic of at least {least} documents."
+    if len(few):
+        listed = ", ".join(f"{topic} ({n_documents[topic]})" for topic in few)
+        sentence = f"Fewer than {limit} of {n_documents.sum()} documents have one of these as their main "
+        sentence += f"topic: topic {listed}. Fewer topics may suffice."
+    verdict = Verdict.FAILS if len(few) else Verdict.HOLDS
+    return Statement("topics-supported", sentence, least, limit, verdict, {"n_few": len(few)})
 
 
 def _exclusive(components: FloatArray, anchors: IntArray, names: Sequence[Any]) -> Statement:
@@ -116,14 +106,9 @@ def seed_statement(components: FloatArray, seeds: Mapping[str, IntArray], words:
     sentence += ", and no fewer in the others." if len(shares) > 1 else "."
     if lost:
         sentence += f" Not so {', '.join(lost)}: leave them out, or take words of these topics alone."
-    return Statement(
-        "seeds-in-their-topics",
-        sentence,
-        shares[worst],
-        0.5,
-        Verdict.HOLDS if shares[worst] >= 0.5 else Verdict.FAILS,
-        {"mean_share": float(np.mean(list(shares.values())))},
-    )
+    verdict = Verdict.HOLDS if shares[worst] >= 0.5 else Verdict.FAILS
+    quantities = {"mean_share": float(np.mean(list(shares.values())))}
+    return Statement("seeds-in-their-topics", sentence, shares[worst], 0.5, verdict, quantities)
 
 
 WEIGHTED = Statement(

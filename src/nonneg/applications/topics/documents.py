@@ -141,17 +141,13 @@ def inverse_frequencies(counts: Any) -> FloatArray:
     return np.where(frequencies > 0, np.log(counts.shape[0] / np.maximum(frequencies, 1)), 0.0)
 
 
-def term_weights(counts: Any, inverse: FloatArray | None, *, unit_rows: bool = False) -> Any:
+def term_weights(counts: Any, inverse: FloatArray | None) -> Any:
     """Return what each word weighs in each document: ``(1 + log count) * inverse``; entries if it is None."""
     values = counts.data.astype(np.float64)
     if inverse is not None:
         above = values > 1.0
         values[above] = 1.0 + np.log(values[above])
         values *= inverse[counts.indices]
-    if unit_rows:
-        rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
-        norms = np.sqrt(np.bincount(rows, weights=values * values))
-        values /= np.where(norms > 0, norms, 1.0)[rows]
     return sp.csr_array((values.astype(counts.dtype), counts.indices, counts.indptr), shape=counts.shape)
 
 
@@ -161,20 +157,23 @@ def rows_of_sum_one(factor: FloatArray) -> FloatArray:
     return factor / np.where(sums > 0, sums, 1.0)
 
 
-def unit_rows(rows: FloatArray) -> FloatArray:
-    """Divide every row by its Euclidean length."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1.0)
+def unit_rows(rows: Any) -> Any:
+    """Divide every row of an array or a sparse matrix by its Euclidean length."""
+    if not sp.issparse(rows):
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return rows / np.where(lengths > 0, lengths, 1.0)
+    lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
+    return sp.csr_array(rows.multiply(1.0 / np.where(lengths > 0, lengths, 1.0)[:, None]))
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words of a collection: where to find anchor and seed words among those that are used."""
+    """The words of a collection: where anchor and seed words are among those that are used."""
 
     names: Any  # of the columns, or None
     words: IntArray  # the columns that are used
-    counts: Any  # of all columns
-    min_df: int
+    frequencies: IntArray  # in how many documents the word of each column occurs
+    limits: str  # which words are used
 
     def anchors(self, anchors: Sequence[Any], n_topics: int) -> IntArray:
         """Return the places of anchor words among the used words."""
@@ -183,12 +182,9 @@ class Vocabulary:
                 f"anchors has {len(anchors)} words, but n_topics={n_topics}: one per topic is needed. Set "
                 f"n_topics={len(anchors)}, or change anchors."
             )
-        places = []
-        for anchor in anchors:
-            place, reason = self._place(anchor, "anchors")
-            if reason:
-                raise InvalidParameterError(f"The anchor {anchor!r} {reason}.")
-            places.append(place)
+        places, lost = self._places(anchors, "anchors")
+        if lost:
+            raise InvalidParameterError(f"Anchors that are not used in the documents: {'; '.join(lost)}.")
         if len(set(places)) < len(places):
             raise InvalidParameterError(f"An anchor is named twice in {list(anchors)}. Name each word once.")
         return np.array(places, dtype=np.intp)
@@ -201,49 +197,40 @@ class Vocabulary:
                 f"{{'sports': ['game', 'team']}}; got {len(seed_words)}. Raise n_topics, or leave some out."
             )
         seeds: dict[str, IntArray] = {}
-        lost: list[str] = []
+        unused: list[str] = []
         for name, group in seed_words.items():
             if not (isinstance(name, str) and name.strip()) or isinstance(group, str):
                 raise InvalidParameterError(
                     f"seed_words must be lists of words by name, got {name!r}: {group!r}."
                 )
-            places = {word: self._place(word, "seed_words") for word in group}
-            unused = [f"{word!r} ({name}) {reason}" for word, (_, reason) in places.items() if reason]
-            if len(unused) == len(places):
+            places, lost = self._places(group, "seed_words")
+            if not places:
                 raise InvalidParameterError(
-                    f"None of the seed words of {name!r} is among the {len(self.words)} words used: "
-                    f"{'; '.join(unused)}."
+                    f"None of the seed words of {name!r} is used in the documents: {'; '.join(lost)}."
                 )
-            seeds[name.strip()] = np.unique([place for place, reason in places.values() if not reason])
-            lost += unused
-        if lost:
-            warn_user(f"Seed words without effect: {'; '.join(lost)}.", DataChangedWarning)
+            seeds[name.strip()] = np.unique(places)
+            unused += lost
+        if unused:
+            warn_user(f"Seed words not used in the documents: {'; '.join(unused)}.", DataChangedWarning)
         return seeds
 
-    def _place(self, word: Any, parameter: str) -> tuple[int, str]:
-        """Return the place of a word among the used ones, or why it has none and what would change that."""
-        column, (n_documents, n_words) = word, self.counts.shape
-        if isinstance(word, str):
-            if self.names is None:
-                return -1, "is a word, but the words have no names: pass columns, or a data frame"
-            # Texts are counted in lower case as a rule.
-            exact, lower = (np.flatnonzero(self.names == one) for one in (word.strip(), word.strip().lower()))
-            if not len(exact) + len(lower):
-                return -1, "is not in the vocabulary: check its spelling, or choose another word"
-            column = [*exact, *lower][0]
-        elif isinstance(word, bool) or not isinstance(word, int | np.integer) or not 0 <= word < n_words:
-            raise InvalidParameterError(
-                f"{parameter} must be words or columns from 0 to {n_words - 1}, got {word!r}."
-            )
-        if column in self.words:
-            return int(np.searchsorted(self.words, column)), ""
-        n = int(document_frequencies(self.counts)[column])
-        if n >= n_documents:
-            return -1, "is in all documents and tells none of them apart: choose another word"
-        if n >= self.min_df:
-            share = n / n_documents
-            return -1, (
-                f"is in {share:.1%} of the documents, more than max_df: raise max_df to {share + 5e-4:.3f}"
-            )
-        noun = "document" if n == 1 else "documents"
-        return -1, f"is in {n} {noun}, fewer than min_df={self.min_df}: pass min_df={max(n, 1)}"
+    def _places(self, words: Sequence[Any], parameter: str) -> tuple[list[int], list[str]]:
+        """Return the places of words among the used ones, and why others have none."""
+        columns = {} if self.names is None else {name: at for at, name in enumerate(self.names)}
+        n_words, places, lost = len(self.frequencies), [], []
+        for word in words:
+            column: Any = word
+            if isinstance(word, str):
+                # Texts are counted in lower case as a rule.
+                column = columns.get(word.strip(), columns.get(word.strip().lower()))
+            elif isinstance(word, bool) or not isinstance(word, int | np.integer) or not 0 <= word < n_words:
+                raise InvalidParameterError(
+                    f"{parameter} must be words or columns from 0 to {n_words - 1}, got {word!r}."
+                )
+            if column is None:
+                lost.append(f"{word!r} is not in the vocabulary")
+            elif column in self.words:
+                places.append(int(np.searchsorted(self.words, column)))
+            else:
+                lost.append(f"{word!r} is in {self.frequencies[column]} of them ({self.limits})")
+        return places, lost

@@ -1,14 +1,17 @@
-"""Topics that a user merges, splits and renames; everything that depends on them is updated."""
+"""The tree over topics, and topics that a user merges, splits and renames."""
 
 from __future__ import annotations
 
 import copy
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.cluster.hierarchy import cut_tree, linkage
+from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,13 +23,51 @@ from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.exceptions import DataChangedWarning, InvalidDataError, InvalidParameterError
 
 
-class Change(NamedTuple):
-    """Topics after a change."""
+@dataclass(frozen=True)
+class TopicHierarchy:
+    """A tree over topics, as `TopicModel.hierarchy` returns it.
 
-    components: list[FloatArray]  # over the used words
-    anchors: list[int]  # their anchor words, or nothing
-    names: list[str | None]
-    numbers: list[list[int]]  # which of these every old topic is now
+    Attributes
+    ----------
+    merges : array of shape (n_topics - 1, 4)
+        SciPy's linkage matrix: which two are joined, at which distance, and how many topics are below.
+        `scipy.cluster.hierarchy.dendrogram` draws it.
+    labels : list of str
+        The labels of the topics.
+    """
+
+    merges: FloatArray
+    labels: list[str]
+
+    def cut(self, n_groups: int) -> list[list[int]]:
+        """Return the groups of topics below a cut through the tree.
+
+        Parameters
+        ----------
+        n_groups : int
+            Number of groups.
+
+        Returns
+        -------
+        list of list of int
+            The topics of every group, for `TopicModel.merge_topics`.
+        """
+        n_topics = len(self.labels)
+        if n_groups not in range(1, n_topics + 1):
+            raise InvalidParameterError(
+                f"n_groups must be an integer from 1 to the number of topics, {n_topics}; got {n_groups!r}."
+            )
+        if n_topics == 1:
+            return [[0]]
+        groups = cut_tree(self.merges, n_clusters=n_groups).ravel()
+        return sorted(np.flatnonzero(groups == at).tolist() for at in np.unique(groups))
+
+
+def topic_hierarchy(components: FloatArray, labels: list[str]) -> TopicHierarchy:
+    """Join the nearest topics first, by Ward's criterion on weights of words of unit length."""
+    # Distances that differ in their last digits only would depend on the machine.
+    distances = np.round(pdist(unit_rows(np.asarray(components, dtype=np.float64))), 9)
+    return TopicHierarchy(linkage(distances, "ward") if len(distances) else np.empty((0, 4)), labels)
 
 
 def edited(
@@ -37,40 +78,29 @@ def edited(
     split: Mapping[Any, int] | None = None,
     rename: Mapping[Any, str | None] | None = None,
 ) -> Any:
-    """Return a model with all of these changes, in this order; numbers are those of the model before."""
+    """Return a model with all of these changes; numbers are those of the model before."""
     check_is_fitted(model, "components_")
     groups = [sorted({topic_number(model, topic) for topic in group}) for group in merge]
     groups = [group for group in groups if len(group) > 1]
     parts = {topic_number(model, topic): into for topic, into in (split or {}).items()}
-    names = {topic_number(model, topic): name for topic, name in (rename or {}).items()}
+    names = {topic_number(model, topic): _checked_name(name) for topic, name in (rename or {}).items()}
     taken = [*(topic for group in groups for topic in group), *parts]
     if twice := sorted({topic for topic in taken if taken.count(topic) > 1}):
         raise InvalidParameterError(
             f"Topics {twice} are in two groups, or both merged and split. Do one after the other."
         )
     new = copy.copy(model)
-    new.topic_names_ = list(model.topic_names_)
-    mapping = [[at] for at in range(model.n_topics_)]
-    counts = model._read(X, reset=False) if taken else None
-    with threads(model.n_jobs):
-        if groups:
-            mapping = _described(new, _merge(new, groups), counts)
-        for topic, name in names.items():
-            if name is not None and (not isinstance(name, str) or not name.strip()):
-                raise InvalidParameterError(
-                    f"The name of topic {topic} must be a word or None, got {name!r}."
-                )
-            new.topic_names_[mapping[topic][0]] = None if name is None else name.strip()
-        for topic, into in parts.items():
-            step = _described(new, _split(new, mapping[topic][0], into, counts), counts)
-            mapping = [sorted(number for at in places for number in step[at]) for places in mapping]
-    known = [name for name in new.topic_names_ if name is not None]
-    if same := [name for name in known if known.count(name) > 1]:
-        raise InvalidParameterError(f"Two topics would be called {same[0]!r}. Give each its own name.")
+    edit = {
+        "merged": groups,
+        "split": [[topic, into] for topic, into in parts.items()],
+        "renamed": [[topic, name] for topic, name in names.items()],
+        "mapping": [[at] for at in range(model.n_topics_)],
+    }
+    new.edits_ = [*model.edits_, edit]
+    new.topic_names_ = [names.get(at, name) for at, name in enumerate(model.topic_names_)]
     if taken:
-        # Neither was chosen by the data.
-        new.n_topics, new.selection_ = new.n_topics_, None
-        new.anchors = None if model.anchors is None else new.anchor_words_
+        with threads(model.n_jobs):
+            _regroup(new, edit, model, model._read(X, reset=False), names)
         told = [f"topics {', '.join(map(str, group))} were merged" for group in groups]
         told += [f"topic {topic} was split into {into}" for topic, into in parts.items()]
         statement = Statement(
@@ -80,13 +110,9 @@ def edited(
             float(len(taken)), None, Verdict.NOT_VERIFIABLE,
         )  # fmt: skip
         new.certificate_ = Certificate((statement,)).with_statements(new.certificate_)
-    edit = {
-        "merged": groups,
-        "split": [[topic, into] for topic, into in parts.items()],
-        "renamed": [[topic, name] for topic, name in names.items()],
-        "mapping": mapping,
-    }
-    new.edits_ = [*model.edits_, edit]
+    known = [name for name in new.topic_names_ if name is not None]
+    if same := [name for name in known if known.count(name) > 1]:
+        raise InvalidParameterError(f"Two topics would be called {same[0]!r}. Give each its own name.")
     return new
 
 
@@ -105,39 +131,63 @@ def topic_number(model: Any, topic: Any) -> int:
     return int(topic)
 
 
-def _merge(model: Any, groups: list[list[int]]) -> Change:
-    """Merge topics in place."""
-    first = np.arange(model.n_topics_)
-    for group in groups:
-        first[group] = group[0]
-    numbers = np.unique(first, return_inverse=True)[1]
-    change = Change([], [], [], [[int(at)] for at in numbers])
-    for number in range(int(numbers.max()) + 1):
-        members = np.flatnonzero(numbers == number)
-        weights = model.components_[members][:, model.word_indices_].astype(np.float64)
+def _checked_name(name: Any) -> str | None:
+    if name is not None and (not isinstance(name, str) or not name.strip()):
+        raise InvalidParameterError(f"The name of a topic must be a word or None, got {name!r}.")
+    return None if name is None else name.strip()
+
+
+def _regroup(
+    new: Any, edit: dict[str, Any], model: Any, counts: Any, names: Mapping[int, str | None]
+) -> None:
+    """Merge and split the topics of a copy of a model, and set what follows; complete the mapping."""
+    used, words, mapping = model._used(counts), model.word_indices_, edit["mapping"]
+    split = dict(edit["split"])
+    merged = [topic for group in edit["merged"] for topic in group]
+    others = [[at] for at in range(model.n_topics_) if at not in split and at not in merged]
+    components, anchors, labels = [], [], []
+    for number, members in enumerate([*others, *edit["merged"]]):
+        shares = model.topic_proportions_[members]
+        # The mixture by shares, in the method's own scale.
+        weights = model.components_[members][:, words].astype(np.float64)
         if len(members) > 1:
-            # The mixture by shares, in the method's own scale.
-            shares = model.topic_proportions_[members]
             weights = (shares if shares.any() else np.ones(len(members))) @ weights
             weights /= float(np.linalg.norm(weights) if model.method == "nmf" else weights.sum()) or 1.0
-        change.components.append(weights.ravel())
+        components.append(weights.ravel())
         if model.anchor_indices_ is not None:
             # What was exclusive to a part is exclusive to the whole: the one that says most of it.
-            places = np.searchsorted(model.word_indices_, model.anchor_indices_[members])
-            change.anchors.append(int(places[np.argmax(change.components[-1][places])]))
-        # A name stands for half of the whole or for nothing.
+            places = np.searchsorted(words, model.anchor_indices_[members])
+            anchors.append(int(places[np.argmax(components[-1][places])]))
+        # A name stands for half of the whole or for nothing, unless it is new.
         named = [at for at in members if model.topic_names_[at]]
-        enough = 2.0 * model.topic_proportions_[named].sum() >= model.topic_proportions_[members].sum()
-        change.names.append(" / ".join(model.topic_names_[at] for at in named) or None if enough else None)
-    model._groups = np.where(model._groups >= 0, numbers[model._groups], -1)
-    return change
+        enough = 2.0 * model.topic_proportions_[named].sum() >= shares.sum()
+        name = " / ".join(model.topic_names_[at] for at in named) or None if enough else None
+        labels.append(next((names[at] for at in members if at in names), name))
+        for at in members:
+            mapping[at] = [number]
+    # The parts of split topics come after the others, and after the rows of the base.
+    for topic in sorted(split):
+        weights, own = _parts(model, topic, split[topic], used)
+        mapping[topic] = list(range(len(components), len(components) + len(weights)))
+        new._base = np.vstack([new._base, weights])
+        components += [*weights]
+        anchors += [] if own is None else own.tolist()
+        whole = new.topic_names_[topic]
+        labels += [None if whole is None else f"{whole} {part + 1}" for part in range(len(weights))]
+    order = new._describe(
+        used, new._proportions(used, counts.dtype), np.array(components),
+        np.array(anchors) if anchors else None, Certificate(), names=labels,
+    )  # fmt: skip
+    edit["mapping"] = [np.argsort(order)[places].tolist() for places in mapping]
+    # Neither was chosen by the data.
+    new.n_topics, new.selection_ = new.n_topics_, None
+    new.anchors = None if model.anchors is None else new.anchor_words_
 
 
-def _split(model: Any, topic: int, into: Any, counts: Any) -> Change:
-    """Divide a topic in place by a model of its documents."""
+def _parts(model: Any, topic: int, into: Any, used: Any) -> tuple[FloatArray, Any]:
+    """Return the parts of a topic over the used words, by a model of its documents, and their anchors."""
     if isinstance(into, bool) or not isinstance(into, int | np.integer) or into < 2:
         raise InvalidParameterError(f"into must be an integer of at least 2, got {into!r}.")
-    used = model._used(counts)
     with warnings.catch_warnings():
         # Said once, of the new proportions.
         warnings.simplefilter("ignore", DataChangedWarning)
@@ -160,34 +210,6 @@ def _split(model: Any, topic: int, into: Any, counts: Any) -> Change:
     weights = inner.components_.astype(np.float64)
     if model.method == "nmf":
         # In the weights of the whole collection, as the other topics: the method saw those of this topic.
-        known = term_weights(documents, model._inverse, unit_rows=True)
+        known = unit_rows(term_weights(documents, model._inverse))
         weights = unit_rows(least_squares_weights(sp.csr_array(known.T), np.ascontiguousarray(inside.T)).T)
-    # The parts come after the other topics; every row of the topic is divided among the same parts.
-    others = np.delete(np.arange(model.n_topics_), topic)
-    numbers = [[at - (at > topic)] for at in range(model.n_topics_)]
-    numbers[topic] = [len(others) + part for part in range(into)]
-    rows = np.flatnonzero(model._groups == topic)
-    groups = np.where(model._groups == topic, -1, model._groups - (model._groups > topic))
-    model._groups = np.concatenate([groups, np.tile(numbers[topic], len(rows))])
-    model._base = np.vstack([model._base, *[weights] * len(rows)])
-    model._parents = np.concatenate([model._parents, np.repeat(rows, into)])
-    components = [*model.components_[others][:, model.word_indices_].astype(np.float64), *weights]
-    anchors: list[int] = []
-    if model.anchor_indices_ is not None:
-        before = np.searchsorted(model.word_indices_, model.anchor_indices_[others])
-        anchors = [*before, *inner.anchor_indices_]
-    whole = model.topic_names_[topic]
-    names = [model.topic_names_[at] for at in others]
-    names += [None if whole is None else f"{whole} {part + 1}" for part in range(into)]
-    return Change(components, anchors, names, numbers)
-
-
-def _described(model: Any, change: Change, counts: Any) -> list[list[int]]:
-    """Set what follows from the topics; return the new numbers of every old topic."""
-    used = model._used(counts)
-    order = model._describe(
-        used, model._proportions(used, counts.dtype), np.array(change.components),
-        np.array(change.anchors) if change.anchors else None, Certificate(), names=change.names,
-    )  # fmt: skip
-    ranks = np.argsort(order)
-    return [sorted(ranks[places].tolist()) for places in change.numbers]
+    return weights, inner.anchor_indices_

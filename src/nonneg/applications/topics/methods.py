@@ -60,8 +60,6 @@ class TopicMethod(ApplicationMethod):
     """A way to find topics: ``run(task)`` returns `Topics`."""
 
     encoding: str = "counts"  # how documents are expressed by topics, see `document_weights`
-    takes_anchors: bool = False  # whether it can start from anchor words that the user chose
-    takes_seeds: bool = False  # whether seed words can guide it
 
 
 @dataclass(frozen=True)
@@ -144,11 +142,9 @@ def find_anchor_words(
     if entry.signed:
         return select_anchors(points, n_topics, method=name, rng=rng, n_jobs=n_jobs, **split_params(settings))
     # XRAY takes projections of nonnegative points, which `select_anchors` cannot tell from signed data.
-    ANCHOR_METHODS.check_options(name, settings)
     data = as_data_matrix(points)
     with threads(n_jobs):
-        keywords = {**settings, "rng": rng} if entry.seeded else settings
-        return with_statements(entry.run(data, n_topics, **keywords), data)
+        return with_statements(entry.run(data, n_topics, rng=rng, **settings), data)
 
 
 def merit_settings(points: FloatArray, n_topics: int, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,20 +206,15 @@ def _least_squares(task: Task) -> Topics:
     """Factorize balanced TF-IDF weights by `nonneg.NMF` with the Frobenius loss."""
     X = balanced_documents(term_weights(task.counts, task.inverse))
     options = {"tol": 1e-6, "max_iter": 1000, **task.params}
-    factors = None
-    if task.anchors is not None:
-        H = topics_of_anchors(term_weights(task.counts, task.inverse), task.anchors)
-        W = least_squares_weights(X, H)
-    elif task.seeds:
-        X, W, H = guided_problem(task, X)
-    if task.anchors is not None or task.seeds:
-        options["init"] = "custom"
-        # Zeros would stay zeros: a little everywhere lets them go.
-        factors = {"W": W + 1e-6 * W.max(), "H": H + 1e-9}
-    model = _fitted(task, X, factors, **options)
-    # With seed words the problem that was solved has more documents than there are.
-    certificate = Certificate() if task.seeds else model.certificate_
-    return Topics(unit_rows(model.components_), task.anchors, model.n_iter_, certificate, model)
+    if not task.seeds:
+        model = _fitted(task, X, **options)
+        return Topics(unit_rows(model.components_), None, model.n_iter_, model.certificate_, model)
+    X, W, H = guided_problem(task, X)
+    # Zeros would stay zeros: a little everywhere lets them go.
+    factors = {"W": W + 1e-6 * W.max(), "H": H + 1e-9}
+    model = _fitted(task, X, factors, **options, init="custom")
+    # The problem that was solved has more documents than there are: its certificate is not theirs.
+    return Topics(unit_rows(model.components_), None, model.n_iter_, result=model)
 
 
 def balanced_documents(weights: Any) -> Any:
@@ -234,8 +225,7 @@ def balanced_documents(weights: Any) -> Any:
     # largest subjects.
     similar = np.asarray(weights @ (weights.T @ np.ones(weights.shape[0])), dtype=np.float64).ravel()
     scale = 1.0 / np.sqrt(np.where(similar > 0, similar, 1.0))
-    values = weights.data * np.repeat(scale, np.diff(weights.indptr))
-    return sp.csr_array((values.astype(weights.dtype), weights.indices, weights.indptr), shape=weights.shape)
+    return sp.csr_array(weights.multiply(scale[:, None]))
 
 
 # How much seed words count: the squared norm of a document of them and of the words around them, relative to
@@ -248,7 +238,7 @@ def guided_problem(task: Task, X: Any) -> tuple[Any, FloatArray, FloatArray]:
     # The additional documents are the mean documents that contain the seed words, by how much they do: seed
     # words alone would become a topic of these words and no others, and as an initialization they are
     # forgotten in the iterations.
-    weights, seeds = term_weights(task.counts, task.inverse, unit_rows=True), task.seeds
+    weights, seeds = unit_rows(term_weights(task.counts, task.inverse)), task.seeds
     contained = np.column_stack([np.asarray(weights[:, places].sum(axis=1)).ravel() for places in seeds])
     profiles = unit_rows((weights.T @ contained).T)
     H = profiles
@@ -285,8 +275,6 @@ METHODS: Registry[TopicMethod] = Registry(
             options=OF_NMF,
             shared=ITERATIVE | {"device"},
             encoding="weights",
-            takes_anchors=True,
-            takes_seeds=True,
         ),
         "kl": TopicMethod(
             _divergence,
@@ -299,7 +287,6 @@ METHODS: Registry[TopicMethod] = Registry(
             name: TopicMethod(
                 _anchor_method(name),
                 f"anchor words by {name}: {entry.summary}",
-                takes_anchors=True,
                 **anchor_parameters(name, ITERATIVE),
             )
             for name, entry in ANCHOR_METHODS.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import chain
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar
@@ -31,14 +32,14 @@ from nonneg.applications.topics.documents import (
     are_texts,
     checked_counts,
     counted_texts,
+    document_frequencies,
     inverse_frequencies,
     make_vectorizer,
     rows_of_sum_one,
     unit_rows,
     used_words,
 )
-from nonneg.applications.topics.editing import edited
-from nonneg.applications.topics.hierarchy import TopicHierarchy, topic_hierarchy
+from nonneg.applications.topics.editing import TopicHierarchy, edited, topic_hierarchy
 from nonneg.applications.topics.methods import METHODS, Task, document_weights
 from nonneg.applications.topics.number_of_topics import CANDIDATES, compare_numbers
 from nonneg.applications.topics.over_time import TopicsOverTime, topics_over_time
@@ -98,8 +99,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         topics. "kl": Kullback-Leibler divergence on counts. Or anchor words, by a method in
         `nonneg.separable.METHODS` ("merit", "spa", "snpa", "xray", "fast-anchor", "fast-gradient", ...).
     anchors : list of str or int, optional
-        Your own anchor words, one per topic. Anchor methods use them instead of searching, "nmf" uses them
-        as its initialization.
+        Anchor methods: your own anchor words, one per topic, instead of a search.
     seed_words : dict of str to list of str or int, optional
         "nmf": words that guide topics, by the name of the topic, such as ``{"sports": ["game", "team"]}``.
         These topics have these names (see `topic_names_`); there may be more topics than names. A warning
@@ -262,11 +262,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         "topic_names_": list,
         "edits_": list,
         "_inverse": StoredArray("number of words used", optional=True),
-        # Documents are expressed by the rows of `_base`. `_groups` has the topic of each, and -1 for a row
-        # that was split; `_parents` has the row that it is a part of, or -1.
+        # The topics of the fit, by which documents are expressed, and after them the parts of split ones.
         "_base": StoredArray("rows of topics", "number of words used", nonnegative=True),
-        "_groups": StoredArray("rows of topics", kind="i"),
-        "_parents": StoredArray("rows of topics", kind="i"),
         "_stream": {
             Stream: {
                 "sample": Sparse("csr", "documents of the sample", "n_features_in_", nonnegative=True),
@@ -576,7 +573,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
                 f"n_topics={least} is more than the {used.shape[0]} documents or the {used.shape[1]} "
                 "words used. Ask for fewer topics, or lower min_df."
             )
-        vocabulary = Vocabulary(self.vocabulary_, words, counts, self.min_df)
+        limits = f"min_df={self.min_df}, max_df={self.max_df:g}; words of all documents are not used"
+        vocabulary = Vocabulary(self.vocabulary_, words, document_frequencies(counts), limits)
         places = None if self.anchors is None else vocabulary.anchors(self.anchors, least)
         seeds: dict[str, IntArray] = {}
         if self.seed_words is not None:
@@ -606,28 +604,28 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
                 components, names = components[order], self.topic_names_
                 anchors = None if anchors is None else anchors[order]
             self.word_indices_ = words
-            self._base, self._groups = components, np.arange(task.n_topics)
-            self._parents = np.full(task.n_topics, -1)
+            self._base = components
+            self.edits_: list[dict[str, Any]] = self.edits_ if again else []
             proportions = self._proportions(used, counts.dtype)
         self.n_iter_, self.result_ = topics.n_iter, topics.result
-        self.edits_: list[dict[str, Any]] = self.edits_ if again else []
         # Topics of given anchors are in the order of these.
         order = self._describe(
             used, proportions, components, anchors, topics.certificate.with_statements(statements),
             names=names, in_order=again or places is not None,
         )  # fmt: skip
+        self._base = components[order]
         return proportions[:, order]
 
     def _method_params(self, name: str) -> dict[str, Any]:
-        entry = METHODS[name]
-        if self.anchors is not None and not entry.takes_anchors:
-            raise UnsupportedError(f"method={name!r} does not use anchor words. Choose 'nmf' or 'spa'.")
-        if self.seed_words is not None and not entry.takes_seeds:
+        if self.anchors is not None and name in ("nmf", "kl"):
+            raise UnsupportedError(
+                f"method={name!r} does not use anchor words. Choose an anchor method, such as 'spa', or pass "
+                "seed_words to 'nmf'."
+            )
+        if self.seed_words is not None and name != "nmf":
             raise UnsupportedError(f"method={name!r} does not use seed words; 'nmf' does.")
-        if self.seed_words is not None and self.anchors is not None:
-            raise InvalidParameterError("Give either anchors or seed_words.")
         # Any method may be told to look for a device.
-        anywhere = self.device == "auto" and "device" not in entry.shared
+        anywhere = self.device == "auto" and "device" not in METHODS[name].shared
         return method_parameters(METHODS, name, self, *([] if anywhere else ["device"]))
 
     def _candidates(self) -> list[int] | None:
@@ -726,18 +724,24 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
     def _topic_weights(self, used: Any) -> FloatArray:
         """Return how much of each topic is in each document, before normalization."""
         encoding = METHODS[METHODS.name_of(self.method)].encoding
-        weights = np.zeros((used.shape[0], len(self._base)))
-        for parent in np.unique(self._parents).tolist():
-            # A row comes after the one that it is a part of. What was split is divided among the parts.
-            rows = np.flatnonzero(self._parents == parent)
-            inner = np.maximum(document_weights(used, self._base[rows], self._inverse, encoding), 0.0)
-            if parent >= 0:
-                inner[~(inner.sum(axis=1) > 0)] = 1.0
-                inner = weights[:, [parent]] * rows_of_sum_one(inner)
-            weights[:, rows] = inner
-        # The weight of a merged topic is the sum of those of its rows.
-        whole = self._groups >= 0
-        return np.asarray(weights[:, whole] @ np.eye(int(self._groups.max()) + 1)[self._groups[whole]])
+
+        def weights_of(topics: FloatArray) -> FloatArray:
+            return np.maximum(document_weights(used, topics, self._inverse, encoding), 0.0)
+
+        n_rows = len(self.edits_[0]["mapping"]) if self.edits_ else len(self._base)
+        weights = weights_of(self._base[:n_rows])
+        for edit in self.edits_:
+            # The weight of a merged topic is the sum of theirs; that of a split one is divided by its parts.
+            after = np.zeros((len(weights), len(self._base)))
+            for topic, places in enumerate(edit["mapping"]):
+                parts = np.ones((len(weights), 1))
+                if len(places) > 1:
+                    parts = weights_of(self._base[n_rows : n_rows + len(places)])
+                    parts[~(parts.sum(axis=1) > 0)] = 1.0
+                    n_rows += len(places)
+                after[:, places] += weights[:, [topic]] * rows_of_sum_one(parts)
+            weights = after[:, : 1 + max(chain(*edit["mapping"]))]
+        return weights
 
     def _describe(
         self,
@@ -757,7 +761,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         if not in_order:
             # Shares that differ in their last digits only would depend on the machine.
             order = np.argsort(-np.round(shares, 9), kind="stable")
-            self._groups = np.where(self._groups >= 0, np.argsort(order)[self._groups], -1)
             components, proportions, shares = components[order], proportions[:, order], shares[order]
             anchors = None if anchors is None else anchors[order]
         words = self.word_indices_
@@ -790,15 +793,16 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         )
 
     def _complete_loaded(self) -> None:
-        groups, parents = self._groups, self._parents
-        good = set(groups[groups >= 0].tolist()) == set(range(len(self.components_))) and groups.min() >= -1
-        good = good and parents.min() >= -1 and bool((parents < np.arange(len(parents))).all())
-        if not good:
-            raise damaged("the rows of the topics do not match them")
         good = all(name is None or isinstance(name, str) for name in self.topic_names_)
-        good = good and all(isinstance(edit, dict) for edit in self.edits_)
-        if not good or len(self.topic_names_) != len(self.components_):
-            raise damaged("the topic names do not match the topics")
+        try:
+            one = self._topic_weights(sp.csr_array((1, len(self.word_indices_))))
+            places = [[0] * len(self.edits_[0]["mapping"])] if self.edits_ else [[0] * len(self._base)]
+            places += [numbers for edit in self.edits_ for numbers in edit["mapping"] if len(numbers) > 1]
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            raise damaged("the changes of the topics do not match them") from error
+        good = good and one.shape[1] == len(self.topic_names_) == len(self.components_)
+        if not good or sum(map(len, places)) != len(self._base):
+            raise damaged("the topics do not match their names or their changes")
         self.vectorizer_ = make_vectorizer(None, self.stop_words) if self._own_vectorizer else None
         if self.vectorizer_ is not None:
             self.vectorizer_.set_params(vocabulary=list(self.vocabulary_))

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from nonneg._random import generator, whole_number
 from nonneg._typing import FloatArray
 from nonneg.applications.topics.certificate import topic_npmi
-from nonneg.applications.topics.documents import term_weights
+from nonneg.applications.topics.documents import term_weights, unit_rows
 from nonneg.applications.topics.methods import METHODS, Task, document_weights
 from nonneg.exceptions import InvalidParameterError
 from nonneg.iteration.progress import StepCounter
@@ -53,7 +53,7 @@ def compare_numbers(
             f"{counts.shape[1]} used words. Pass a number, or more documents."
         )
     # Every document is connected with the square root of their number, as usual for nearest neighbors.
-    unit = term_weights(counts, task.inverse, unit_rows=True)
+    unit = unit_rows(term_weights(counts, task.inverse))
     graph = similar_documents(unit, max(1, round(math.sqrt(len(rows)))))
     counter = StepCounter("number of topics", len(numbers), verbose)
     parts, npmi = [], []

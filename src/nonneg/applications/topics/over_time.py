@@ -112,8 +112,6 @@ def _unit_of(spans: dict[str, int], n_documents: int) -> str:
 _NUMERIC = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2\d{4}(?:[ T,].*)?")
 _NUMBER = re.compile(r"(\d+)(?:\.\d+)?")
 _MISSING = {"", "nan", "nat", "none", "null", "na", "n/a", "-", "?"}
-# Below the first a number is a year; seconds since 1970 reach the second in the year 5138.
-_YEARS, _SECONDS = 3000, 10**11
 
 
 def read_dates(times: Any, n_documents: int) -> tuple[Any, list[tuple[int, str]]]:
@@ -142,13 +140,10 @@ def _as_text(entry: Any) -> str | None:
     if text.lower() in _MISSING:
         return None
     number = _NUMBER.fullmatch(text)
-    if number is None or len(text) == 8:  # 20211231 is a date
+    # Four digits are a year, eight a date such as 20211231, nine and ten are seconds, until the year 2286.
+    if number is None or len(number[1]) not in (4, 9, 10):
         return text
-    whole = int(number[1])
-    if whole < _YEARS:
-        return f"{whole:04d}-01-01"
-    seconds = whole if whole < _SECONDS else whole // 1000
-    return str(np.datetime64(seconds, "s")) if seconds < _SECONDS else text
+    return f"{number[1]}-01-01" if len(number[1]) == 4 else str(np.datetime64(int(number[1]), "s"))
 
 
 def _is_day_first(texts: Sequence[str | None]) -> bool:
