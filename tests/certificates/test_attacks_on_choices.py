@@ -9,8 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg import NMF, ConsensusNMF, estimate_rank
-from nonneg.applications.communities.certificate import _gap, _reached
-from nonneg.applications.communities.eigenvectors import Eigenpairs
+from nonneg.applications.communities.certificate import _reached
 from nonneg.applications.communities.number import BETHE, EIGENGAP, count_communities
 from nonneg.applications.topics.certificate import seed_statement, topic_statements
 from nonneg.certificates import Verdict
@@ -193,16 +192,6 @@ def test_a_number_of_communities_at_the_end_of_the_range_is_said_to_be():
 def test_a_graph_of_two_pairs_is_not_said_to_have_one_community():
     found = count_communities(cliques(2, 2))
     assert found["reason"] == "The graph is too small to estimate the number."
-
-
-def test_a_gap_is_not_said_to_be_twice_what_it_is():
-    # 2 is 100% larger than 1, and exceeds it by half of itself.
-    pairs = Eigenpairs(np.array([4.0, 2.0]), np.eye(2), 0.0, 1.0)
-    found = _gap(pairs, 1.0)
-    assert found.number == 0.5
-    assert "exceeds the next (1) in magnitude by 50.0% of itself" in found.sentence
-    assert _gap(pairs, -1.999).verdict is Verdict.FAILS
-    assert "no larger in magnitude than a negative one" in _gap(pairs, -3.0).sentence
 
 
 def test_nodes_far_away_in_a_large_component_are_not_said_to_lie_in_small_ones():

@@ -198,10 +198,6 @@ def test_choices_that_do_not_go_together_are_refused():
         MixedMembership(3, method="spa", tol=0.1, self_loops="keep").fit(A)
     with pytest.raises(UnsupportedError, match="'fast-gradient' does not accept checkpoint"):
         MixedMembership(3, method="fast-gradient", checkpoint="run", self_loops="keep").fit(A)
-    with pytest.raises(UnsupportedError, match="'spoc' does not accept threshold; only 'symnmf' does"):
-        MixedMembership(3, method="spoc", method_params={"threshold": 0.1}, self_loops="keep").fit(A)
-    with pytest.raises(InvalidParameterError, match="threshold"):
-        MixedMembership(3, method="symnmf", method_params={"threshold": 1.0}, self_loops="keep").fit(A)
     with pytest.raises(InvalidParameterError, match="12 nodes"):
         MixedMembership(13, self_loops="keep").fit(A)
 

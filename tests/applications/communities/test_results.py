@@ -26,10 +26,6 @@ def test_a_mixed_node_is_in_both_lists(model):
     assert sorted(map(len, groups)) == [6, 6]
     assert all("n5" in group for group in groups)
     assert not any("n11" in group for group in groups)
-    apart = model.communities(0.6)
-    assert sorted(map(len, apart)) == [5, 6]
-    with pytest.raises(InvalidParameterError, match="threshold"):
-        model.communities(0.0)
 
 
 def test_networkx_carries_memberships_and_weights(model):
@@ -88,15 +84,8 @@ def test_lists_of_nodes_are_ordered_by_membership_and_degree(by_hand):
         [("a", 0.75), ("b", 0.75), ("c", 0.51)], [("d", 1.0), ("c", 0.49), ("a", 0.25), ("b", 0.25)]
     ]  # fmt: skip
     assert by_hand.top_nodes(1) == [[("a", 0.75)], [("d", 1.0)]]
-    for threshold, expected in (
-        (0.25, ["abc", "dcab"]), (0.26, ["abc", "dc"]), (0.5, ["abc", "d"]), (1.0, ["abc", "d"]),
-    ):  # fmt: skip
-        assert ["".join(group) for group in by_hand.communities(threshold)] == expected
     # The sums of squares are 0.625 and 0.5: 0.25 is less than half of the first, 0.49 more than half of 0.5.
     assert ["".join(group) for group in by_hand.communities()] == ["abc", "dc"]
-    for wrong in (0.0, -0.1, 1.01):
-        with pytest.raises(InvalidParameterError, match="above 0 and at most 1"):
-            by_hand.communities(wrong)
 
 
 def test_a_fit_passes_its_choices_on(rng):

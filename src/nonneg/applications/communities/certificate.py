@@ -21,9 +21,7 @@ def community_certificate(
     """Collect the statements."""
     statements = [_reached(search, n_nodes, n_lost, n_isolated)]
     if METHODS[search.method].geometric:
-        pairs = search.pairs
-        gap = [] if pairs.next_value is None else [_gap(pairs, pairs.next_value)]
-        statements = [_eigenvectors(pairs), *gap, *statements, _inside(search)]
+        statements = [_eigenvectors(search.pairs), *statements, _inside(search)]
     if len(search.scores) > 1:
         statements.append(_method(search))
     if count is not None and count["estimates"]:
@@ -56,37 +54,13 @@ def _number(count: dict[str, Any]) -> Statement:
 
 
 def _eigenvectors(pairs: Eigenpairs) -> Statement:
-    return Statement(
-        "eigenvectors",
-        f"The {len(pairs.values)} leading eigenvectors satisfy A v = value v up to {pairs.residual:.2g} of "
-        "the largest eigenvalue.",
-        pairs.residual,
-        PRECISE,
-        Verdict.HOLDS if pairs.residual <= PRECISE else Verdict.FAILS,
-        {"largest_value": float(pairs.values[0]), "last_value": float(pairs.values[-1])},
-    )
-
-
-def _gap(pairs: Eigenpairs, following: float) -> Statement:
-    last = abs(float(pairs.values[-1]))
-    gap = (last - abs(following)) / last
     sentence = (
-        f"The last eigenvalue that was used ({pairs.values[-1]:.4g}) exceeds the next ({following:.4g}) "
-        f"in magnitude by {gap:.1%} of itself; with a gap of 0, the eigenvectors would not be determined."
+        f"The {len(pairs.values)} leading eigenvectors satisfy A v = value v up to {pairs.residual:.2g} of "
+        "the largest eigenvalue."
     )
-    if gap < 0:
-        sentence = (
-            f"The last eigenvalue that was used ({pairs.values[-1]:.4g}) is no larger in magnitude than a "
-            f"negative one that was not ({following:.4g}): it may be noise."
-        )
-    return Statement(
-        "spectral-gap",
-        sentence,
-        gap,
-        1e-3,
-        Verdict.HOLDS if gap > 1e-3 else Verdict.FAILS,
-        {"next_value": following},
-    )
+    verdict = Verdict.HOLDS if pairs.residual <= PRECISE else Verdict.FAILS
+    quantities = {"largest_value": float(pairs.values[0]), "last_value": float(pairs.values[-1])}
+    return Statement("eigenvectors", sentence, pairs.residual, PRECISE, verdict, quantities)
 
 
 def _reached(search: Search, n_nodes: int, lost: int, n_isolated: int) -> Statement:
@@ -105,11 +79,9 @@ def _reached(search: Search, n_nodes: int, lost: int, n_isolated: int) -> Statem
 
 def _inside(search: Search) -> Statement:
     clipped = search.memberships.clipped
-    return Statement(
-        "inside-cone",
+    sentence = (
         f"{clipped:.2%} of the coordinates with respect to the pure nodes were negative and set to zero; 0 "
-        "would mean that the pure nodes explain all others exactly.",
-        clipped,
-        INSIDE,
-        Verdict.HOLDS if clipped <= INSIDE else Verdict.FAILS,
+        "would mean that the pure nodes explain all others exactly."
     )
+    verdict = Verdict.HOLDS if clipped <= INSIDE else Verdict.FAILS
+    return Statement("inside-cone", sentence, clipped, INSIDE, verdict)

@@ -28,7 +28,6 @@ class Eigenpairs(NamedTuple):
     values: FloatArray  # the largest first
     vectors: FloatArray  # orthonormal columns; the largest entry of each is positive
     residual: float  # the largest norm of A v - value v, over the largest value
-    next_value: float | None  # the one that would come next, where the whole matrix was decomposed
 
 
 def normalized_adjacency(adjacency: SparseMatrix) -> SparseMatrix:
@@ -57,18 +56,12 @@ def leading_eigenvectors(
         raise InvalidParameterError(
             f"n_communities={k} is more than the {n} nodes with edges. Ask for fewer."
         )
-    following: float | None = None
     if n <= DENSE_NODES or k >= n - 1:
         values, vectors = np.linalg.eigh(adjacency.toarray())
-        order = _leading_first(values, spectrum)
-        following = float(values[order[k]]) if k < n else None
     else:
-        which = "LA" if spectrum == "algebraic" else "LM"
-        values, vectors = _lanczos(adjacency, k, which, rng)
-        if spectrum == "magnitude" and _cuts_a_pair(values):
-            values, vectors = _lanczos(adjacency, k + 1, which, rng)
-        order = _leading_first(values, spectrum)
-    values, vectors = values[order[:k]], vectors[:, order[:k]]
+        values, vectors = _lanczos(adjacency, k, "LA" if spectrum == "algebraic" else "LM", rng)
+    order = _leading_first(values, spectrum)[:k]
+    values, vectors = values[order], vectors[:, order]
     scale = float(np.abs(values).max())
     n_values = int(np.count_nonzero(np.abs(values) > NO_VALUE * scale))
     if n_values < k:
@@ -78,7 +71,7 @@ def leading_eigenvectors(
         )
     vectors = np.ascontiguousarray(fixed_vectors(values, vectors))
     residual = float(np.linalg.norm(adjacency @ vectors - vectors * values, axis=0).max()) / scale
-    return Eigenpairs(values, vectors, residual, following)
+    return Eigenpairs(values, vectors, residual)
 
 
 def _leading_first(values: FloatArray, spectrum: str) -> IntArray:
@@ -88,12 +81,6 @@ def _leading_first(values: FloatArray, spectrum: str) -> IntArray:
     # A bipartite graph has them in pairs, equal up to rounding.
     step = NO_VALUE * float(np.abs(values).max()) or 1.0
     return np.lexsort((-values, -np.round(np.abs(values) / step)))
-
-
-def _cuts_a_pair(values: FloatArray) -> bool:
-    """Say whether the values are those of a bipartite graph, the last one below 0 without its twin."""
-    below, above = np.sort(-values[values < 0]), np.sort(values[values > 0])
-    return len(below) == len(above) + 1 and np.allclose(below[1:], above, rtol=1e-8, atol=0.0)
 
 
 def _lanczos(adjacency: SparseMatrix, k: int, which: str, rng: Seed) -> tuple[FloatArray, FloatArray]:

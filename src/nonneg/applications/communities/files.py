@@ -143,12 +143,8 @@ def _is_heading(cells: list[str], following: list[str] | None = None) -> bool:
     """Say whether the first line has headings that we know, or words where the next one has numbers."""
     words = {cell.lower() for cell in cells}
     known = bool(words & {*SOURCES}) and bool(words & {*TARGETS})
-    apart = [
-        not _is_number(cell) and (at == 2 or _is_number(below))
-        for at, (cell, below) in enumerate(zip(cells[:3], following or (), strict=False))
-        if cell
-    ]
-    return known or (all(apart[:2]) and len(apart) > 1) or apart[2:] == [True]
+    pairs = list(zip(cells[:2], following or (), strict=False))
+    return known or (len(pairs) > 1 and all(_is_number(b) and not _is_number(a) for a, b in pairs))
 
 
 def _columns(headings: list[str]) -> list[int]:

@@ -117,7 +117,7 @@ def as_graph(
 
     Parameters
     ----------
-    graph : sparse matrix, array or data frame of shape (n_nodes, n_nodes), networkx graph or Graph
+    graph : sparse matrix, array or data frame of shape (n_nodes, n_nodes), or networkx graph
         The graph; never changed. A sparse matrix stays sparse, a sparse tensor is copied to host memory. A
         table of shape (n_first, n_second) is a bipartite graph between its rows and its columns.
     weight, self_loops, kind : str, default "weight", "drop" and "auto"
@@ -140,9 +140,8 @@ def as_graph(
         if value not in known:
             raise UnknownNameError.of(parameter, value, known)
     sides: IntArray | None = None
-    if isinstance(graph, Graph):
-        adjacency, found = graph.adjacency, graph.names
-    elif hasattr(graph, "is_directed") and hasattr(graph, "adjacency"):
+    found: tuple[str, ...] | None
+    if hasattr(graph, "is_directed") and hasattr(graph, "adjacency"):
         adjacency, found = _from_networkx(graph, weight)
     else:
         adjacency, found = _from_matrix(graph, kind), _frame_names(graph)

@@ -115,12 +115,8 @@ def _anchors(name: str, pairs: Eigenpairs, problem: Problem, keywords: Mapping[s
     selected = select_anchors(
         pairs.vectors[kept], k, method=name, rng=problem.rng, n_jobs=problem.n_jobs, **split_params(keywords)
     )
-    maxima = selected.row_maxima
-    if maxima is not None:
-        maxima = np.zeros(len(pairs.vectors))
-        maxima[kept] = selected.row_maxima
-    # The coefficients belong to the nodes that were searched; what they say is in the row maxima.
-    return replace(selected, anchors=kept[selected.anchors], row_maxima=maxima, coefficients=None)
+    # Coefficients and row maxima belong to the nodes that were searched.
+    return replace(selected, anchors=kept[selected.anchors], row_maxima=None, coefficients=None)
 
 
 def recover(vectors: FloatArray, corners: FloatArray, *, spoc: bool = False) -> Memberships:
@@ -185,10 +181,6 @@ def _by_pure_nodes(name: str) -> Callable[[Problem], Search]:
 
 
 def _by_symnmf(problem: Problem) -> Search:
-    params = dict(problem.params)
-    threshold = params.pop("threshold", None)
-    if threshold is not None and not 0 <= threshold < 1:
-        raise InvalidParameterError(f"threshold must be at least 0 and below 1, got {threshold!r}.")
     matrix = normalized_adjacency(problem.adjacency)
     # H H' has no eigenvalue below zero.
     pairs = problem.pairs("algebraic", matrix)
@@ -199,11 +191,8 @@ def _by_symnmf(problem: Problem) -> Search:
             f"n_communities={problem.k}: its communities are not more. Ask for {n_above} or fewer."
         )
     start = recover(pairs.vectors, pairs.vectors[_anchors("spa", pairs, problem, {}).anchors])
-    fit = symnmf(matrix, pairs, start.values, n_first=problem.n_first, **params)
-    counts = np.diff(problem.adjacency.indptr)
-    memberships = shares_of(
-        fit.factor, 1.0 / counts if threshold is None else np.full(len(counts), threshold)
-    )
+    fit = symnmf(matrix, pairs, start.values, n_first=problem.n_first, **problem.params)
+    memberships = shares_of(fit.factor, np.diff(problem.adjacency.indptr))
     selection = SelectionResult(
         anchors=_purest(memberships.values, fit.factor),
         method="symnmf",
@@ -217,16 +206,14 @@ def _by_symnmf(problem: Problem) -> Search:
     return Search("symnmf", pairs, selection, memberships, ties)
 
 
-def shares_of(factor: FloatArray, thresholds: FloatArray) -> Memberships:
-    """Divide rows by their sums; memberships below the node's threshold become zero, but for the largest.
-
-    A node of d edges shows no membership below 1 / d: that is less than one of its edges.
-    """
+def shares_of(factor: FloatArray, n_edges: IntArray) -> Memberships:
+    """Divide rows by their sums; memberships of less than one edge of the node become zero."""
     sums = factor.sum(axis=1)
     reached = sums > ROUNDING * max(float(sums.max()), 1e-300)
     values = factor / np.where(reached, sums, 1.0)[:, None]
     values[~reached] = 0.0
-    values[values < np.minimum(thresholds, values.max(axis=1))[:, None]] = 0.0
+    # The largest one stays.
+    values[values < np.minimum(1.0 / n_edges, values.max(axis=1))[:, None]] = 0.0
     values /= np.where(reached, values.sum(axis=1), 1.0)[:, None]
     return Memberships(values, reached)
 
@@ -354,7 +341,6 @@ METHODS: Registry[CommunityMethod] = Registry(
         "symnmf": CommunityMethod(
             _by_symnmf,
             "the normalized adjacency matrix as H H' with nonnegative H",
-            options=frozenset({"threshold"}),
             shared=ITERATIVE,
             geometric=False,
         ),

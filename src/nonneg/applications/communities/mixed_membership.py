@@ -30,23 +30,13 @@ from nonneg.applications.communities.graph import (
     joined,
     split,
 )
-from nonneg.applications.communities.methods import (
-    METHODS,
-    UNREACHED,
-    Problem,
-    fill_unreached,
-)
+from nonneg.applications.communities.methods import METHODS, UNREACHED, Problem, fill_unreached
 from nonneg.applications.communities.number import count_communities
 from nonneg.applications.method_entries import method_parameters
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators._base import COUNT, NOT_NEGATIVE, SHARED_VALUES
 from nonneg.estimators.saving import Fields, SavableEstimator, StoredArray
-from nonneg.exceptions import (
-    InvalidDataError,
-    InvalidParameterError,
-    NonnegWarning,
-    ShapeError,
-)
+from nonneg.exceptions import InvalidDataError, NonnegWarning, ShapeError
 from nonneg.iteration import Progress
 from nonneg.metrics import clustering_accuracy, normalized_mutual_information
 
@@ -94,8 +84,7 @@ class MixedMembership(SavableEstimator):
         Maximum number of iterations; None is 120 for MERIT and 300 for SymNMF.
     method_params : dict or None
         Further parameters of the method, such as ``{"lam": 0.0}`` for "merit" (None: 5e-7, the authors' value
-        for graphs), or ``{"threshold": 0.0}`` for "symnmf", which keeps memberships below 1 / (number of
-        edges of the node).
+        for graphs).
     random_state : int, RandomState, Generator or None
         The seed of "fast-gradient", which draws random numbers.
     verbose : int, default 0
@@ -141,7 +130,7 @@ class MixedMembership(SavableEstimator):
     certificate_ : Certificate
         What is known about the result.
     result_ : SelectionResult
-        The search for pure nodes: row maxima, scores, history.
+        The search for pure nodes: scores, history.
 
     See Also
     --------
@@ -383,16 +372,12 @@ class MixedMembership(SavableEstimator):
             "n_left_out": len(main) - len(known),
         }
 
-    def communities(self, threshold: float | None = None) -> list[list[str]]:
+    def communities(self) -> list[list[str]]:
         """Return the nodes of each community, as lists of names.
 
-        Parameters
-        ----------
-        threshold : float, optional
-            A node is in the community with its largest membership, and in every other one in which its
-            membership is at least this. By default half of the sum of its squared memberships. One over that
-            sum is the effective number of its communities (Hill, 1973): m for m equal memberships. A node is
-            in a community if its membership times this number rounds to one rather than zero.
+        A node is in the community with its largest membership, and in every other one in which its membership
+        times the effective number of its communities rounds to one rather than zero. That number is one over
+        the sum of the squared memberships (Hill, 1973): m for m equal ones.
 
         Returns
         -------
@@ -401,11 +386,8 @@ class MixedMembership(SavableEstimator):
             nodes are in none.
         """
         check_is_fitted(self)
-        if threshold is not None and not 0 < threshold <= 1:
-            raise InvalidParameterError(f"threshold must be above 0 and at most 1, got {threshold!r}.")
         shares = np.nan_to_num(self.memberships_, nan=0.0)
-        least = 0.5 * np.sum(shares**2, axis=1, keepdims=True) if threshold is None else threshold
-        inside = (shares >= least) & (shares > 0)
+        inside = (shares >= 0.5 * np.sum(shares**2, axis=1, keepdims=True)) & (shares > 0)
         known = np.flatnonzero(self.labels_ >= 0)
         inside[known, self.labels_[known]] = True
         return [

@@ -73,13 +73,11 @@ def symnmf(
         return _Factors(W, H, cross), {"loss": 0.5 * _square_error(X, H if symmetric else W, H, cross)}
 
     W, H = (factor, factor) if symmetric else (factor[:n_first], factor[n_first:])
-    run = iterate(
-        step, _Factors(W, H, X @ H), max_iter=max_iter, stop=RelativeDecrease(tol), callback=callback
-    )
+    stop = RelativeDecrease(tol)
+    run = iterate(step, _Factors(W, H, X @ H), max_iter=max_iter, stop=stop, callback=callback)
     W, H = run.state.H if symmetric else run.state.W, run.state.H
-    statement = _error_statement(
-        _square_error(X, W, H, run.state.cross), float(np.sum(X.data**2)), pairs, symmetric
-    )
+    error = _square_error(X, W, H, run.state.cross)
+    statement = _error_statement(error, float(np.sum(X.data**2)), pairs, symmetric)
     return SymNMFResult(H if symmetric else _balanced(W, H), Certificate((statement,)), run)
 
 

@@ -21,12 +21,7 @@ from nonneg._threads import threads
 from nonneg._typing import FloatArray, IntArray
 from nonneg._warnings import warn_user
 from nonneg.applications.method_entries import method_parameters
-from nonneg.applications.topics.certificate import (
-    WEIGHTED,
-    seed_statement,
-    topic_npmi,
-    topic_statements,
-)
+from nonneg.applications.topics.certificate import WEIGHTED, seed_statement, topic_npmi, topic_statements
 from nonneg.applications.topics.documents import (
     Vocabulary,
     are_texts,
@@ -46,12 +41,7 @@ from nonneg.applications.topics.over_time import TopicsOverTime, topics_over_tim
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.estimators._base import COUNT, NOT_NEGATIVE, SHARED_VALUES
 from nonneg.estimators.saving import Fields, Names, SavableEstimator, Sparse, StoredArray, damaged
-from nonneg.exceptions import (
-    DataChangedWarning,
-    InvalidParameterError,
-    ShapeError,
-    UnsupportedError,
-)
+from nonneg.exceptions import DataChangedWarning, InvalidParameterError, ShapeError, UnsupportedError
 from nonneg.iteration import Progress
 from nonneg.metrics.topics import top_words, umass_coherence
 
@@ -734,7 +724,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             # The weight of a merged topic is the sum of theirs; that of a split one is divided by its parts.
             after = np.zeros((len(weights), len(self._base)))
             for topic, places in enumerate(edit["mapping"]):
-                parts = np.ones((len(weights), 1))
+                parts: FloatArray = np.ones((len(weights), 1))
                 if len(places) > 1:
                     parts = weights_of(self._base[n_rows : n_rows + len(places)])
                     parts[~(parts.sum(axis=1) > 0)] = 1.0
