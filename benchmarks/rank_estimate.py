@@ -43,7 +43,9 @@ def main() -> None:
     for noise, n_samples in CASES:
         ranks, seconds = [], []
         for draw in range(options.draws):
-            X = circular_cones(n_samples, size_angle=0.3, noise=noise, rng=draw).X.astype(options.dtype)
+            rng = np.random.default_rng(draw)
+            X = circular_cones(n_samples, size_angle=0.3, rng=rng).X
+            X = np.maximum(X + noise * rng.standard_normal(X.shape), 0.0).astype(options.dtype)
             found, took, _ = timed(X, k_min=11, k_max=64)
             ranks.append(found.rank)
             seconds.append(took)

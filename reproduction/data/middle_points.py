@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
@@ -45,6 +43,4 @@ def middle_points(
     order = rng.permutation(n_samples)
     X = (clean + noise)[order]
     anchors = np.argsort(order)[:n_components].astype(np.intp)
-    size = float(np.linalg.norm(noise))
-    found = math.inf if size == 0 else 20.0 * math.log10(float(np.linalg.norm(clean)) / size)
-    return SeparableData(X.astype(dtype), H.astype(dtype), W[order].astype(dtype), anchors, size, found)
+    return SeparableData(X.astype(dtype), H.astype(dtype), W[order].astype(dtype), anchors)

@@ -58,5 +58,5 @@ def test_notes_sound_alone_and_together(data):
 
 def test_seeds_and_bad_numbers(data):
     np.testing.assert_array_equal(music_notes(3, rng=0).Y, data.Y)
-    with pytest.raises(InvalidParameterError, match="n_realizations must be at least 1, got 0"):
+    with pytest.raises(InvalidParameterError, match="n_realizations must be an integer of at least 1, got 0"):
         music_notes(0)

@@ -140,7 +140,9 @@ def test_the_result_reads_and_copies(low_rank):
 
 
 def cones(n_samples, seed, noise=0.1):
-    return nonneg.datasets.circular_cones(n_samples, 200, 8, size_angle=0.3, noise=noise, rng=seed).X
+    rng = np.random.default_rng(seed)
+    X = nonneg.datasets.circular_cones(n_samples, 200, 8, size_angle=0.3, rng=rng).X
+    return np.maximum(X + noise * rng.standard_normal(X.shape), 0.0)
 
 
 def test_the_number_of_cones_is_found_in_noise():

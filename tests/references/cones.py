@@ -13,6 +13,15 @@ def unit_rows(points):
     return points / np.linalg.norm(points, axis=1, keepdims=True)
 
 
+def points_in_cones(axes, labels, sizes, rng, mean_squares):
+    """Draw points of the paper's section VI-A in cones of different sizes, which may leave the orthant."""
+    angles = rng.uniform(0, sizes[labels])[:, None]
+    around = rng.standard_normal((len(labels), axes.shape[1]))
+    around -= np.sum(around * axes[labels], axis=1, keepdims=True) * axes[labels]
+    units = np.cos(angles) * axes[labels] + np.sin(angles) * unit_rows(around)
+    return units * np.sqrt(mean_squares[labels] * rng.standard_exponential(len(labels)))[:, None]
+
+
 def greedy_clusters(X, k, first=0):
     """Algorithm 1: the labels of farthest-first clusters, without any row of zeros among X."""
     units = unit_rows(X)

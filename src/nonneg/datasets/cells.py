@@ -93,15 +93,12 @@ def single_cells(
         Counts, programs, usages, cell types and data sets.
     """
     n_types = n_programs - n_activities
-    if not (n_types >= 1 and n_activities >= 0 and n_batches >= 1):
+    counts = n_types >= 1 and n_activities >= 0 and n_batches >= 1
+    if not (counts and dispersion >= 0 and batch_effect >= 0 and library_size > 0):
         raise InvalidParameterError(
-            f"Expected n_programs > n_activities >= 0 and n_batches >= 1, got n_programs={n_programs}, "
-            f"n_activities={n_activities}, n_batches={n_batches}."
-        )
-    if not (dispersion >= 0 and batch_effect >= 0 and library_size > 0):
-        raise InvalidParameterError(
-            "dispersion and batch_effect must be at least 0 and library_size above 0, got "
-            f"{dispersion}, {batch_effect} and {library_size}."
+            "Expected n_programs > n_activities >= 0, n_batches >= 1, dispersion and batch_effect at least 0 and "
+            f"library_size above 0, got n_programs={n_programs}, n_activities={n_activities}, "
+            f"n_batches={n_batches}, {dispersion=}, {batch_effect=} and {library_size=}."
         )
     rng = generator(rng)
     base = rng.lognormal(0.0, _LOG_BASE, n_genes)

@@ -116,10 +116,10 @@ def mixed_membership_graph(
 
 def _scaled(memberships: FloatArray, degree_parameters: Any) -> FloatArray:
     theta = np.asarray(degree_parameters, dtype=np.float64)
-    if theta.shape != (len(memberships),):
-        raise ShapeError(f"Expected degree_parameters of shape ({len(memberships)},), got {theta.shape}.")
-    if not 0 < theta.min() <= theta.max() < np.inf:
-        raise InvalidParameterError("degree_parameters must be positive and finite.")
+    if theta.shape != (len(memberships),) or not 0 < theta.min() <= theta.max() < np.inf:
+        raise InvalidParameterError(
+            f"degree_parameters must be {len(memberships)} positive numbers, got an array of {theta.shape}."
+        )
     return memberships * theta[:, None]
 
 

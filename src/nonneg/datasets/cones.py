@@ -2,22 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from numbers import Real
-from typing import Any
-
 import numpy as np
 
-from nonneg._arguments import checked_count, checked_nonnegative
+from nonneg._arguments import checked_count, is_number
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
 from nonneg.datasets.dataset import PlantedData
-from nonneg.exceptions import InvalidParameterError, ShapeError
+from nonneg.exceptions import InvalidParameterError
 
 # Draws with a negative entry are rejected; where this many fail, the angle is too large.
 MAX_DRAWS = 100
 # In the paper the angle between two axes exceeds four times the size angle by this (section VI-A).
 EXTRA_ANGLE = 0.01
+
+
+def circular_cones(
+    n_samples: int = 10_000,
+    n_features: int = 1600,
+    n_cones: int = 40,
+    *,
+    size_angle: float = 0.2,
+    rng: Seed = None,
+) -> PlantedData:
+    """Return points in circular cones that are far apart.
+
+    Parameters
+    ----------
+    n_samples : int, default 10000
+        Number of points.
+    n_features : int, default 1600
+        Length of a point.
+    n_cones : int, default 40
+        Number of cones, which all have as many points on average.
+    size_angle : float, default 0.2
+        The largest angle between a point and the axis of its cone, in radians. The angle between any two axes
+        is ``4 size_angle + 0.01``, as the paper's geometric assumption requires.
+    rng : None, int or numpy.random.Generator
+        Random number generator or seed.
+
+    Returns
+    -------
+    PlantedData
+        `X`, the axes as `H` (unit rows), and the cone of each point as `labels`. `W` is None.
+
+    Notes
+    -----
+    The angle of a point to the axis of its cone is drawn uniformly from ``(0, size_angle)``, its length from
+    a Rayleigh distribution; the squared lengths have the means 1, 2, 3, ... cone by cone. Directions at that
+    angle are uniform on the circle of the first unit vector, moved to the axis by a Householder reflection;
+    negative entries are set to zero and the length is restored.
+
+    References
+    ----------
+    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 6 and section VI-A.
+    """
+    n_samples = checked_count("n_samples", n_samples)
+    n_features, n_cones = checked_count("n_features", n_features), checked_count("n_cones", n_cones)
+    if not is_number(size_angle) or size_angle <= 0:
+        raise InvalidParameterError(f"size_angle must be a number above 0, got {size_angle!r}.")
+    rng = generator(rng)
+    axes = equiangular_directions(n_cones, n_features, 4 * size_angle + EXTRA_ANGLE, rng=rng)
+    labels = rng.integers(n_cones, size=n_samples)
+    radii = np.sqrt((1.0 + labels) * rng.standard_exponential(n_samples))
+    angles = rng.uniform(0.0, size_angle, size=n_samples)
+    X = rng.standard_normal((n_samples, n_features))
+    X[:, 0] = 0.0
+    X *= (np.sin(angles) / np.linalg.norm(X, axis=1))[:, None]
+    X[:, 0] = np.cos(angles)
+    for k, axis in enumerate(axes):
+        rows = np.flatnonzero(labels == k)
+        X[rows] = _reflected(X[rows], axis)
+    np.maximum(X, 0.0, out=X)
+    X *= (radii / np.linalg.norm(X, axis=1))[:, None]
+    return PlantedData(X=X, H=axes, labels=labels)
 
 
 def equiangular_directions(
@@ -29,18 +86,6 @@ def equiangular_directions(
     cosine to the ones before, plus a vector orthogonal to all of them with entry 1 where the first part is
     smallest, scaled to unit length.
     """
-    n_directions = checked_count("n_directions", n_directions)
-    n_features = checked_count("n_features", n_features)
-    # A computed right angle may be larger by a last digit.
-    if not isinstance(angle, Real) or not 0 < angle <= np.pi / 2 + 1e-12:
-        raise InvalidParameterError(
-            f"The angle between nonnegative vectors must be in (0, pi / 2]. Got {angle!r}."
-        )
-    if n_directions > n_features:
-        raise InvalidParameterError(
-            f"n_directions must be between 1 and n_features={n_features}, so that the vectors are "
-            f"independent. Got {n_directions}."
-        )
     rng = generator(rng)
     for _ in range(MAX_DRAWS):
         directions = _draw_directions(n_directions, n_features, np.cos(angle), rng)
@@ -72,113 +117,6 @@ def _draw_directions(count: int, length: int, cosine: float, rng: np.random.Gene
         if rows[k].min() < 0:
             return None
     return rows
-
-
-def circular_cones(
-    n_samples: int = 10_000,
-    n_features: int = 1600,
-    n_cones: int = 40,
-    *,
-    size_angle: float | Sequence[float] = 0.2,
-    between_angle: float | None = None,
-    mean_squared_lengths: float | Sequence[float] | None = None,
-    proportions: Sequence[float] | None = None,
-    project: bool = True,
-    noise: float = 0.0,
-    rng: Seed = None,
-) -> PlantedData:
-    """Return points in circular cones that are far apart.
-
-    Parameters
-    ----------
-    n_samples : int, default 10000
-        Number of points.
-    n_features : int, default 1600
-        Length of a point.
-    n_cones : int, default 40
-        Number of cones.
-    size_angle : float or sequence of float, default 0.2
-        The largest angle between a point and the axis of its cone, in radians; one for all cones or one per
-        cone.
-    between_angle : float, optional
-        The angle between any two axes. By default three times the largest size angle plus the second largest
-        plus 0.01 (``4 size_angle + 0.01`` for equal ones), as the paper's geometric assumption requires.
-    mean_squared_lengths : float or sequence of float, optional
-        The means 1 / lambda_k of the squared lengths of the points, which are exponential; by default 1, 2,
-        3, ... cone by cone.
-    proportions : sequence of float, optional
-        The probabilities of the cones, up to scale; equal by default.
-    project : bool, default True
-        Whether negative entries are set to zero and the lengths restored. Without it the entries may be
-        negative, and Theorem 8 and Lemma 14 are exact.
-    noise : float, default 0
-        Standard deviation of normal noise added to every entry; negative entries are then set to zero.
-    rng : None, int or numpy.random.Generator
-        Random number generator or seed.
-
-    Returns
-    -------
-    PlantedData
-        `X`, the axes as `H` (unit rows), and the cone of each point as `labels`. `W` is None.
-
-    Notes
-    -----
-    The cone of a point is drawn by `proportions`, its angle to the axis uniformly from ``(0, size_angle)``,
-    its length from a Rayleigh distribution. Directions at that angle are uniform on the circle of
-    the first unit vector, moved to the axis by a Householder reflection; negative entries are set to zero and
-    the length is restored.
-
-    References
-    ----------
-    .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 6 and section VI-A.
-    """
-    n_samples = checked_count("n_samples", n_samples)
-    n_features, n_cones = checked_count("n_features", n_features), checked_count("n_cones", n_cones)
-    sizes = _one_each("size_angle", size_angle, n_cones)
-    means = _one_each(
-        "mean_squared_lengths",
-        np.arange(1, n_cones + 1) if mean_squared_lengths is None else mean_squared_lengths,
-        n_cones,
-    )
-    noise = checked_nonnegative("noise", noise)
-    rng = generator(rng)
-    if between_angle is None:
-        between_angle = 3 * sizes.max() + np.sort(sizes)[-2:][0] + EXTRA_ANGLE
-    axes = equiangular_directions(n_cones, n_features, between_angle, rng=rng)
-    if proportions is None:
-        labels = rng.integers(n_cones, size=n_samples)
-    else:
-        parts = _one_each("proportions", proportions, n_cones)
-        labels = rng.choice(n_cones, size=n_samples, p=parts / parts.sum())
-    radii = np.sqrt(means[labels] * rng.standard_exponential(n_samples))
-    angles = rng.uniform(0.0, sizes[labels], size=n_samples)
-    X = rng.standard_normal((n_samples, n_features))
-    X[:, 0] = 0.0
-    X *= (np.sin(angles) / np.linalg.norm(X, axis=1))[:, None]
-    X[:, 0] = np.cos(angles)
-    for k, axis in enumerate(axes):
-        rows = np.flatnonzero(labels == k)
-        X[rows] = _reflected(X[rows], axis)
-    if project:
-        np.maximum(X, 0.0, out=X)
-    X *= (radii / np.linalg.norm(X, axis=1))[:, None]
-    if noise > 0:
-        X += noise * rng.standard_normal(X.shape)
-        np.maximum(X, 0.0, out=X)
-    return PlantedData(X=X, H=axes, labels=labels)
-
-
-def _one_each(name: str, values: Any, count: int) -> FloatArray:
-    """Return one positive number per cone."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidParameterError(f"{name} must be numbers above 0. Got {values!r}.") from None
-    if array.shape not in ((), (count,)):
-        raise ShapeError(f"{name} must be one number or {count}, one per cone. Got shape {array.shape}.")
-    if not np.all(array > 0) or not np.all(np.isfinite(array)):
-        raise InvalidParameterError(f"{name} must be above 0. Got {values}.")
-    return np.broadcast_to(array, (count,)).copy()
 
 
 def _reflected(points: FloatArray, axis: FloatArray) -> FloatArray:

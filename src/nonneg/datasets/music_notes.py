@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nonneg._arguments import checked_count
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
-from nonneg.exceptions import InvalidParameterError
 
 FREQUENCIES = (440.0, 466.16)  # of the fundamentals in Hz; each note has one more harmonic at twice that
 SAMPLE_RATE = 5000
@@ -70,8 +70,7 @@ def music_notes(n_realizations: int = 1, *, rng: Seed = None) -> MusicNotesData:
     ----------
     .. [1] Zhang, Soubies & Fevotte, Leveraging Joint-Diagonalization in Transform-Learning NMF, section V-A.
     """
-    if n_realizations < 1:
-        raise InvalidParameterError(f"n_realizations must be at least 1, got {n_realizations}.")
+    n_realizations = checked_count("n_realizations", n_realizations)
     phases = generator(rng).uniform(0.0, 2.0 * np.pi, size=(n_realizations, len(FREQUENCIES)))
     t = np.arange(1.0, 3 * STRETCH + 1)
     bumps = [_bump(t, k) for k in range(3)]

@@ -31,18 +31,12 @@ class SeparableData:
         The weights, which sum to one: the paper's H, transposed.
     anchors : array of int of shape (n_components,)
         The row of X that is each anchor.
-    noise : float
-        Norm of the noise.
-    snr : float
-        Signal-to-noise ratio in dB that the data have.
     """
 
     X: FloatArray
     H: FloatArray
     W: FloatArray
     anchors: IntArray
-    noise: float
-    snr: float
 
 
 def separable_dirichlet(
@@ -103,16 +97,12 @@ def separable_dirichlet(
         points = weights @ H
         W[rows], X[rows] = weights, points
         square += float(np.sum(points * points))
-    noise = 0.0
     if snr is not None:
         sigma = math.sqrt(square / (n_samples * n_features) / 10.0 ** (snr / 10.0))
         for start in range(0, n_samples, _BLOCK):
-            added = sigma * rng.standard_normal((min(_BLOCK, n_samples - start), n_features))
-            X[start : start + _BLOCK] += added.astype(dtype)
-            noise += float(np.sum(added * added))
-    anchors = order[:n_components].astype(np.intp)
-    found = math.inf if noise == 0 else 10.0 * math.log10(square / noise)
-    return SeparableData(X, H.astype(dtype), W, anchors, math.sqrt(noise), found)
+            noise = sigma * rng.standard_normal((min(_BLOCK, n_samples - start), n_features))
+            X[start : start + _BLOCK] += noise.astype(dtype)
+    return SeparableData(X, H.astype(dtype), W, order[:n_components].astype(np.intp))
 
 
 def check_ratio(snr: Any) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.references.cones import greedy_clusters, rank_one_error
+from tests.references.cones import greedy_clusters, points_in_cones, rank_one_error
 
 from nonneg import cone_rank_one
 from nonneg.cones.geometry.separation import cone_separation
 from nonneg.cones.geometry.size_angle import size_angles
 from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
+from nonneg.datasets.cones import equiangular_directions
 
 N_DRAWS = 100
 
@@ -20,16 +22,13 @@ N_DRAWS = 100
 def draw(seed):
     """Cones of random number, size, length and share that satisfy (2), and a few points of each."""
     rng = np.random.default_rng(seed)
-    n_cones = int(rng.integers(2, 7))
-    return circular_cones(
-        int(rng.integers(40, 120)),
-        int(rng.integers(2 * n_cones, 60)),
-        n_cones,
-        size_angle=rng.uniform(0.01, 0.28, size=n_cones),
-        mean_squared_lengths=rng.uniform(0.1, 10, size=n_cones),
-        proportions=rng.uniform(0.2, 1, size=n_cones),
-        rng=rng,
-    )
+    n_cones, n = int(rng.integers(2, 7)), int(rng.integers(40, 120))
+    sizes = rng.uniform(0.01, 0.28, size=n_cones)
+    between = 3 * sizes.max() + np.sort(sizes)[-2] + 0.01
+    H = equiangular_directions(n_cones, int(rng.integers(2 * n_cones, 60)), between, rng=rng)
+    labels = rng.choice(n_cones, n, p=rng.dirichlet(np.full(n_cones, 3.0)))
+    X = points_in_cones(H, labels, sizes, rng, rng.uniform(0.1, 10, size=n_cones))
+    return SimpleNamespace(X=np.maximum(X, 0.0), H=H, labels=labels, sizes=sizes)
 
 
 @pytest.mark.covering(0)
@@ -58,14 +57,10 @@ def test_no_cluster_mixes_cones_and_every_error_is_beneath_its_bounds(seeds):
 def test_the_draws_satisfy_the_assumption_and_do_not_leave_their_cones():
     for seed in range(0, N_DRAWS, 10):
         data = draw(seed)
-        sizes = np.random.default_rng(seed)
-        n_cones = int(sizes.integers(2, 7))
-        sizes.integers(40, 120), sizes.integers(2 * n_cones, 60)
-        angles = sizes.uniform(0.01, 0.28, size=n_cones)
-        assert cone_separation(data.H, angles).holds
+        assert cone_separation(data.H, data.sizes).holds
         units = data.X / np.linalg.norm(data.X, axis=1, keepdims=True)
         cosines = np.einsum("ij,ij->i", units, data.H[data.labels])
-        assert np.all(np.arccos(np.minimum(cosines, 1)) <= angles[data.labels] + 1e-9)
+        assert np.all(np.arccos(np.minimum(cosines, 1)) <= data.sizes[data.labels] + 1e-9)
 
 
 def test_fewer_clusters_than_asked_for_split_cones_but_never_mix_them():

@@ -135,7 +135,7 @@ def test_points_in_all_directions_have_no_cone_below_a_right_angle():
 
 @pytest.fixture(scope="module")
 def planted():
-    return circular_cones(300, 60, 4, size_angle=0.25, between_angle=0.9, rng=7)
+    return circular_cones(300, 60, 4, size_angle=0.25, rng=7)
 
 
 @pytest.mark.parametrize("form", MAIN_FORMS)
