@@ -29,11 +29,13 @@ NUMBER = re.compile(
     rf"(?<![\w.])\d[\d.]*\s(?:{UNITS})\b|(?<![\w.])\d[\d.]*%|\b\d+ of (?:the )?\d+"
     r"|(?<![\w./=-])\d*\.\d+(?![\w/])"
 )
+WORDS = "two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|fifty|hundred|a thousand"
 PARTS = "half|third|quarter|fifth|sixth|seventh|eighth|ninth|tenth|twelfth|sixteenth"
 COMPARISON = re.compile(
     r"\b(?:fastest|quickest|most accurate|state of the art|outperform\w*|faster|slower|more accurate)\b"
     r"|\b(?:better|worse) (?:than|with)\b|\b(?:is|are) (?:the )?(?:best|better|worse)\b|\bfirst of\b"
     rf"|\bahead of\b|\b(?:{PARTS}) (?:the |of )(?:[\w']+ )?(?:time|error|memory|cost)\b|\bhalf that of\b"
+    rf"|\b(?:twice as|(?:{WORDS})(?: to \w+)? times)\b"
     r"|\b(?:nowhere else|no other (?:library|package)|the only (?:library|package|software))\b"
 )
 INHERITED = re.compile(r"set_\w+_request|set_output|[gs]et_params|get_metadata_routing|get_feature_names_out")
