@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from nonneg.estimators.cone_nmf import ConeNMF as ConeNMF
     from nonneg.estimators.consensus_nmf import ConsensusNMF as ConsensusNMF
     from nonneg.estimators.errors import estimate_errors as estimate_errors
-    from nonneg.estimators.functional import non_negative_factorization as non_negative_factorization
     from nonneg.estimators.integrative_nmf import IntegrativeNMF as IntegrativeNMF
     from nonneg.estimators.min_vol_nmf import MinVolNMF as MinVolNMF
     from nonneg.estimators.nmf import NMF as NMF
+    from nonneg.estimators.nmf import non_negative_factorization as non_negative_factorization
     from nonneg.estimators.purification_nmf import PurificationNMF as PurificationNMF
     from nonneg.estimators.separable_nmf import SeparableNMF as SeparableNMF
     from nonneg.estimators.transform_nmf import TransformNMF as TransformNMF
@@ -67,7 +67,7 @@ _HOME = {
     "learn_transform": "nonneg.transforms",
     "load": "nonneg.applications.saved_models",
     "metrics": "nonneg.metrics",
-    "non_negative_factorization": "nonneg.estimators.functional",
+    "non_negative_factorization": "nonneg.estimators.nmf",
     "open_matrix": "nonneg.io.read",
     "plotting": "nonneg.plotting",
     "purify": "nonneg.purification.purify",

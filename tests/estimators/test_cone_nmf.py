@@ -83,13 +83,8 @@ def test_samples_of_zeros_have_no_cone(planted):
     np.testing.assert_array_equal(model.transform(X)[[3, 77]], 0)
 
 
-def test_first_centroid_and_starts(planted, digits):
-    assert ConeNMF(3, first=17, bounds=False).fit(planted.X).centroid_indices_[0] == 17
-    drawn = [ConeNMF(4, first="random", random_state=seed, bounds=False).fit(digits) for seed in range(6)]
-    assert len({int(model.centroid_indices_[0]) for model in drawn}) > 1
-    again = ConeNMF(4, first="random", random_state=3, bounds=False).fit(digits)
-    np.testing.assert_array_equal(again.labels_, drawn[3].labels_)
-    # Without a random start the seed changes nothing, and more starts never give a larger error.
+def test_initializations(digits):
+    # Without a random initialization the seed changes nothing, and more of them never give a larger error.
     plain = ConeNMF(4, bounds=False).fit(digits)
     seeded = ConeNMF(4, bounds=False, random_state=5).fit(digits)
     np.testing.assert_array_equal(plain.labels_, seeded.labels_)
@@ -208,8 +203,6 @@ def test_bad_input(planted):
         ConeNMF(0).fit(same)
     with pytest.raises(InvalidParameterError, match="'seeding' parameter"):
         ConeNMF(1, seeding="nearest").fit(same)
-    with pytest.raises(InvalidParameterError, match="first=5 fixes the clusters"):
-        ConeNMF(2, first=5, n_init=2).fit(planted.X)
     with pytest.raises(NonFiniteDataError, match="entry"):
         ConeNMF(2).fit(np.where(planted.X > 1, np.nan, planted.X))
     with pytest.raises(NotFittedError):

@@ -202,11 +202,3 @@ def test_no_frozen_component_is_like_none(low_rank, rng):
     model = NMF(3, init="nndsvda", max_iter=5, tol=0)
     with pytest.warns(RuntimeWarning, match="provided W or H are ignored"):
         model.fit(low_rank, H=rng.random((3, 40)), frozen_components=[])
-
-
-def test_a_limit_of_the_encoding_holds_in_fit_and_transform(low_rank):
-    settings = {"n_components": 4, "beta_loss": "kullback-leibler", "max_iter": 3, "tol": 0}
-    model = NMF(transform_max_iter=2, **settings)
-    W = model.fit_transform(low_rank)
-    np.testing.assert_allclose(W, model.transform(low_rank), rtol=1e-9)
-    assert not np.allclose(W, NMF(**settings).fit_transform(low_rank), rtol=1e-6)

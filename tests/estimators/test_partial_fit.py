@@ -139,13 +139,6 @@ def test_given_start_first_batch_and_precision(low_rank, rng):
         NMF(41).partial_fit(low_rank[:5])
 
 
-def test_fresh_restarts_solve_to_the_end(low_rank):
-    settings = {"n_components": 3, "beta_loss": "kullback-leibler", "random_state": 0}
-    fresh = learned(NMF(fresh_restarts=True, **settings), low_rank, 20, 2)
-    hasty = learned(NMF(fresh_restarts_max_iter=1, **settings), low_rank, 20, 2)
-    assert loss(fresh, low_rank, "kullback-leibler") <= loss(hasty, low_rank, "kullback-leibler") * 1.01
-
-
 def test_a_batch_forgets_by_the_rule_of_scikit_learn():
     assert decay_of(0.7, 1024, 512) == 0.7
     assert decay_of(0.7, 256, 512) == pytest.approx(0.7**0.5)

@@ -29,11 +29,13 @@ from nonneg.data.door import Request, wrap
 from nonneg.data.sparse import on_host
 from nonneg.estimators.saving import Fields, Names, SavableEstimator, StoredArray
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnsupportedInputError
-from nonneg.iteration import History, StopReason
+from nonneg.iteration import History, Progress, StopReason
 from nonneg.iteration.progress import announce
 from nonneg.solvers.registry import beta_of
 from nonneg.solvers.result import mean_deviance
 
+Callback = Callable[[Progress], bool | None] | None
+Checkpoint = str | PathLike[str] | None
 COUNT = [Interval(Integral, 1, None, closed="left")]
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 SHARED_VALUES: dict[str, list[Any]] = {

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, replace
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._random import Seed, generator
@@ -46,13 +45,10 @@ class ConeNMF(WeightedEstimator):
     n_components : int or "auto", default "auto"
         The number of cones, at most the number of distinct directions among the samples. "auto" takes the
         largest ratio of consecutive singular values, as the paper does (`nonneg.estimate_rank`).
-    first : int, "random" or None
-        The sample that is the first centroid. None takes the one farthest from the mean direction, whatever
-        `random_state` is.
     {function: seeding}
     n_init : int, default 1
-        Number of initializations; the clusters with the smallest error are kept. All first centroids but the
-        first one are random.
+        Number of initializations; the clusters with the smallest error are kept. With "farthest" the first
+        centroid of the first one is the sample farthest from the mean direction; all others are random.
     bounds : bool, default True
         Whether `fit` also finds the smallest cones around the clusters, and with them bounds on the error
         (`basis_`, `size_angles_` and most of `certificate_`). It takes several more passes over the data.
@@ -114,7 +110,6 @@ class ConeNMF(WeightedEstimator):
 
     n_components: int | str = "auto"
     _: KW_ONLY
-    first: int | str | None = None
     seeding: str = "farthest"
     n_init: int = 1
     bounds: bool = True
@@ -143,7 +138,6 @@ class ConeNMF(WeightedEstimator):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "first": [Interval(Integral, 0, None, closed="left"), StrOptions({"random"}), None],
         "seeding": [StrOptions(set(SEEDINGS))],
     }
 
@@ -178,13 +172,10 @@ class ConeNMF(WeightedEstimator):
     def _best_of_inits(self, data: DataMatrix, k: int) -> ConeResult:
         options: dict[str, Any] = {"seeding": self.seeding, "n_jobs": self.n_jobs}
         # The deterministic initialization comes first, so that more of them never give a larger error.
-        fixed = self.first is None and self.seeding == "farthest"
-        results = [cone_rank_one(data, k, **options)] if fixed else []
+        results = [cone_rank_one(data, k, **options)] if self.seeding == "farthest" else []
         if (drawn := self.n_init - len(results)) > 0:
-            first = None if self.first is None or self.first == "random" else int(self.first)
-            results.append(
-                cone_rank_one(data, k, first=first, rng=generator(self.random_state), n_init=drawn, **options)
-            )
+            rng = generator(self.random_state)
+            results.append(cone_rank_one(data, k, rng=rng, n_init=drawn, **options))
         return min(results, key=lambda result: result.relative_error)
 
     def predict(self, X: Any) -> Any:
@@ -254,7 +245,7 @@ class ConeNMF(WeightedEstimator):
 
         For each cone, a centroid and eight rows are kept; the squared error of its direction is at most 9/8
         of the best possible one for the samples assigned to it (17/8 if the stream continues a `fit`).
-        `first`, `seeding`, `n_init`, `random_state` and `bounds` have no effect here.
+        `seeding`, `n_init`, `random_state` and `bounds` have no effect here.
         """
         first = not hasattr(self, "components_")
         data = input_data(self, X, reset=first, sample_weight=sample_weight)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from os import PathLike
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -28,11 +27,10 @@ from nonneg.consensus.restarts import RestartOptions
 from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.data import DataMatrix
 from nonneg.data.door import Request, check_entries
-from nonneg.estimators._base import COUNT, WeightedEstimator, input_data
+from nonneg.estimators._base import COUNT, Callback, Checkpoint, WeightedEstimator, input_data
 from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.estimators.scaled_columns import SCALES, column_scale, scaled_columns
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
-from nonneg.iteration import Progress
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.registry import beta_of
@@ -178,8 +176,8 @@ class ConsensusNMF(WeightedEstimator):
     device: str | None = None
     n_jobs: int | None = None
     verbose: int = 0
-    callback: Callable[[Progress], bool | None] | None = None
-    checkpoint: str | PathLike[str] | None = None
+    callback: Callback = None
+    checkpoint: Checkpoint = None
 
     _keeps_draws = False  # whether `ranks_` hold the components of the restarts, which may be large
     _judge = cast("Any", staticmethod(recommended))  # returns the rank and the reason, from `ranks_`

@@ -225,71 +225,56 @@ class _Problem:
     def displacement(self, level: float) -> ErrorEstimate:
         """Move the mean contribution of each component to each feature as far as noise explains."""
         W, Ht = self._fitted(self.X, self.W, self.Ht)
-        # Half the sum of squares, in variances of the noise.
         weights = np.where(self.deviations > 0, self.deviations, np.inf) ** -2
-        profile = _Profile(self.X, weights, W, Ht, 0.5 * float(chi2.ppf(level, 1)))
-        low, high = np.zeros_like(Ht), np.zeros_like(Ht)
-        for j, a in np.ndindex(*Ht.shape):
-            low[j, a], high[j, a] = profile.end(j, a, 1.0), profile.end(j, a, -1.0)
-        return ErrorEstimate("displacement", level, self.Ht.T, self.W, low.T, high.T)
+        allowed = 0.5 * float(
+            chi2.ppf(level, 1)
+        )  # rise of half the sum of squares, in variances of the noise
+        ends = np.zeros((2, *Ht.shape))
+        for side, j, a in np.ndindex(*ends.shape):
+            ends[side, j, a] = _displaced(self.X, weights, W, Ht, j, a, 1.0 - 2.0 * side, allowed)
+        return ErrorEstimate("displacement", level, self.Ht.T, self.W, ends[0].T, ends[1].T)
 
 
-@dataclass(frozen=True)
-class _Profile:
-    """Fits of all factors with a price on one mean contribution: with the price they trace its profile."""
-
+def _displaced(
+    X: FloatArray, weights: FloatArray, W: FloatArray, Ht: FloatArray, j: int, a: int, sign: float,
+    allowed: float,
+) -> float:  # fmt: skip
+    """Return the entry of H where the loss has risen by what is allowed; 0 if it never does."""
     # The minimum of half the squares + price * H[a, j] mean(W[:, a]) is the best fit with that contribution,
     # whatever it is: the price is its Lagrange multiplier. Prices are linear terms of the updates of HALS.
-    X: FloatArray
-    weights: FloatArray
-    W: FloatArray
-    Ht: FloatArray
-    allowed: float  # increase of half the squares
-
-    def loss(self, W: FloatArray, Ht: FloatArray) -> float:
-        """Return half the weighted squares."""
-        return 0.5 * float(np.sum(self.weights * (self.X - W @ Ht.T) ** 2))
-
-    def end(self, j: int, a: int, sign: float) -> float:
-        """Return the entry of H where the loss has risen by what is allowed; 0 if it never does."""
-        W, Ht = self.W, self.Ht
-        if sign > 0 and Ht[j, a] * W[:, a].mean() == 0:
-            return 0.0
-        unit = max(float(W[:, a].mean()), TINY)
-        best, value, below, above = self.loss(W, Ht), 0.0, 0.0, math.inf
-        # Where others do not move, the loss rises by curvature (h - h0)^2 / 2.
-        curvature = float(np.sum(self.weights[:, j] * W[:, a] ** 2))
-        price = math.sqrt(2 * self.allowed * max(curvature, TINY)) / unit
-        for _ in range(STEPS):
-            W, Ht = self.fitted(j, a, sign * price, W, Ht)
-            value, rise = float(Ht[j, a] * W[:, a].mean()), self.loss(W, Ht) - best
-            if abs(rise - self.allowed) <= NEAR * self.allowed:
-                break
-            if rise >= self.allowed:
-                above = price
-            elif sign > 0 and value == 0:
-                break  # without the contribution the fit is hardly worse
-            else:
-                below = price
-            # The rise is about quadratic in the price.
-            guess = price * math.sqrt(self.allowed / max(rise, 1e-3 * self.allowed))
-            inside = below < guess < above
-            price = guess if inside else 0.5 * (below + above) if above < math.inf else 4 * below
-        return value / unit
-
-    def fitted(self, j: int, a: int, price: float, W: FloatArray, Ht: FloatArray) -> tuple[Any, Any]:
-        """Alternate between W and H with the price until nothing changes."""
-        data = DenseMatrix(self.X, np, observed=ArrayObserved(self.weights, np))
+    data = DenseMatrix(X, np, observed=ArrayObserved(weights, np))
+    unit = max(float(W[:, a].mean()), TINY)
+    value, rise, best = float(Ht[j, a]) * unit, 0.0, _half_squares(X, weights, W, Ht)
+    below, above = 0.0, math.inf  # prices at which the loss has risen by less, and by more
+    # Where others do not move, the loss rises by curvature (h - h0)^2 / 2.
+    curvature = float(np.sum(weights[:, j] * W[:, a] ** 2))
+    price = math.sqrt(2 * allowed * max(curvature, TINY)) / unit
+    for _ in range(STEPS):
+        if sign > 0 and value == 0 and rise < allowed:
+            break  # without the contribution the fit is hardly worse
         last = math.inf
         for _ in range(FIT_ITER):
             cross = data.times(Ht)
-            cross[:, a] -= price * Ht[j, a] / len(W)
+            cross[:, a] -= sign * price * Ht[j, a] / len(W)
             W, _ = hals_passes(W, data.row_grams(Ht), cross, max_passes=5)
             cross = data.transposed_times(W)
-            cross[j, a] -= price * W[:, a].mean()
+            cross[j, a] -= sign * price * W[:, a].mean()
             Ht, _ = hals_passes(Ht, data.column_grams(W), cross, max_passes=5)
-            now = self.loss(W, Ht) + price * float(Ht[j, a] * W[:, a].mean())
-            if last - now <= FIT_SMALL * self.allowed:
+            value, loss = float(Ht[j, a] * W[:, a].mean()), _half_squares(X, weights, W, Ht)
+            now = loss + sign * price * value
+            if last - now <= FIT_SMALL * allowed:
                 break
             last = now
-        return W, Ht
+        rise = loss - best
+        if abs(rise - allowed) <= NEAR * allowed:
+            break
+        below, above = (below, price) if rise > allowed else (price, above)
+        # The rise is about quadratic in the price.
+        guess = price * math.sqrt(allowed / max(rise, 1e-3 * allowed))
+        middle = 0.5 * (below + above) if above < math.inf else 4 * below
+        price = guess if below < guess < above else middle
+    return value / unit
+
+
+def _half_squares(X: FloatArray, weights: FloatArray, W: FloatArray, Ht: FloatArray) -> float:
+    return 0.5 * float(np.sum(weights * (X - W @ Ht.T) ** 2))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +16,8 @@ from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.annotated import AnnDataMatrix, is_anndata
 from nonneg.estimators._base import (
+    Callback,
+    Checkpoint,
     FactorizingEstimator,
     input_data,
     reconstructed,
@@ -27,7 +27,6 @@ from nonneg.estimators.saving import Fields, Names, StoredArray
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError, UnsupportedInputError
 from nonneg.integrative.factorize import integrate
 from nonneg.integrative.problem import Components, DataSet, encode, objective
-from nonneg.iteration import Progress
 from nonneg.solvers.factorize import checked_rank
 
 
@@ -59,16 +58,12 @@ NEW = "a data set that is not known"  # what one array without labels is to `tra
 
 
 def data_sets_of(
-    estimator: FactorizingEstimator, X: Any, batch: Any, batch_key: str | None, *, reset: bool,
-    sample_weight: Any = None,
-) -> DataSets:  # fmt: skip
+    estimator: FactorizingEstimator, X: Any, batch: Any, *, reset: bool, sample_weight: Any = None
+) -> DataSets:
     """Validate several data sets; those after the first have its features."""
-    if batch is not None and batch_key is not None:
-        raise InvalidParameterError("batch and batch_key mean the same: pass only one of them.")
     if not (isinstance(X, list | tuple) and len(X) > 0 and all(_is_matrix(one) for one in X)):
-        labels = batch if batch_key is None else _column(X, batch_key)
-        return _split(input_data(estimator, X, reset=reset, sample_weight=sample_weight), labels)
-    if batch is not None or batch_key is not None:
+        return _split(input_data(estimator, X, reset=reset, sample_weight=sample_weight), batch)
+    if batch is not None:
         raise InvalidParameterError("batch is for one array; a list already separates the data sets.")
     names = [str(at) for at in range(len(X))] if reset else list(getattr(estimator, "batch_names_", ()))
     if len(names) != len(X):
@@ -78,13 +73,7 @@ def data_sets_of(
         )
     weights: list[Any] = [None] * len(X)
     if sample_weight is not None:
-        ends = np.cumsum([one.shape[0] for one in X])
-        if len(sample_weight) != ends[-1]:
-            raise ShapeError(
-                f"sample_weight has {len(sample_weight)} entries, expected {ends[-1]}: one per sample, "
-                "data set after data set."
-            )
-        weights = np.split(np.asarray(sample_weight), ends[:-1])
+        weights = np.split(np.asarray(sample_weight), np.cumsum([one.shape[0] for one in X])[:-1])
     matrices = [
         input_data(estimator, one, reset=reset and at == 0, sample_weight=own)
         for at, (one, own) in enumerate(zip(X, weights, strict=True))
@@ -94,15 +83,6 @@ def data_sets_of(
 
 def _is_matrix(X: Any) -> bool:
     return is_anndata(X) or isinstance(X, AnnDataMatrix) or len(getattr(X, "shape", ())) == 2
-
-
-def _column(X: Any, key: str) -> Any:
-    adata = X.adata if isinstance(X, AnnDataMatrix) else X
-    if not is_anndata(adata):
-        raise InvalidParameterError("batch_key names a column of adata.obs, but X is not an AnnData object.")
-    if key not in adata.obs:
-        raise UnknownNameError.of("batch_key", key, list(map(str, adata.obs.columns)))
-    return np.asarray(adata.obs[key].astype(str))
 
 
 def _split(data: DataMatrix, batch: Any) -> DataSets:
@@ -202,8 +182,8 @@ class IntegrativeNMF(FactorizingEstimator):
     tol: float = 1e-3
     n_jobs: int | None = None
     verbose: int = 0
-    callback: Callable[[Progress], bool | None] | None = None
-    checkpoint: str | PathLike[str] | None = None
+    callback: Callback = None
+    checkpoint: Checkpoint = None
 
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,
@@ -215,22 +195,17 @@ class IntegrativeNMF(FactorizingEstimator):
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: Any, y: Any = None, *, batch: Any = None, batch_key: str | None = None,
-        sample_weight: Any = None,
-    ) -> IntegrativeNMF:  # fmt: skip
+    def fit(self, X: Any, y: Any = None, *, batch: Any = None, sample_weight: Any = None) -> IntegrativeNMF:
         """Learn shared and specific components.
 
         Parameters
         ----------
         X : list of arrays or AnnData objects, or one array or AnnData object
             Nonnegative data sets with the same features. One array with several data sets stacked on top of
-            each other needs `batch` or `batch_key`; without them it is a single data set. Never modified.
+            each other needs `batch`; without it, it is a single data set. Never modified.
         {y}
         batch : array of shape (n_samples,), optional
-            The data set of each row, for one array.
-        batch_key : str, optional
-            The column of ``adata.obs`` that names the data set of each row, for one AnnData object.
+            The data set of each row, for one array or AnnData object: ``adata.obs["donor"]``.
         sample_weight : array of shape (n_samples,), optional
             Sample weights of all rows, data set after data set for a list.
 
@@ -239,17 +214,15 @@ class IntegrativeNMF(FactorizingEstimator):
         self : IntegrativeNMF
             The fitted estimator.
         """
-        self._fit(X, batch, batch_key, sample_weight)
+        self._fit(X, batch, sample_weight)
         return self
 
     def _encoded(self, fitted: tuple[DataSets, Any]) -> Any:
         sets, W = fitted
         return sets.joined(W)
 
-    def _fit(
-        self, X: Any, batch: Any = None, batch_key: str | None = None, sample_weight: Any = None
-    ) -> tuple[DataSets, Any]:
-        sets = data_sets_of(self, X, batch, batch_key, reset=True, sample_weight=sample_weight)
+    def _fit(self, X: Any, batch: Any = None, sample_weight: Any = None) -> tuple[DataSets, Any]:
+        sets = data_sets_of(self, X, batch, reset=True, sample_weight=sample_weight)
         k = checked_rank(self.n_components, sets.shape, type(self).__name__)
         with threads(self.n_jobs):
             ones = None if self.scale else np.ones(sets.shape[1])
@@ -281,7 +254,7 @@ class IntegrativeNMF(FactorizingEstimator):
         own = 0.0 * self.specific_components_[0] if at is None else self.specific_components_[at]
         return DataSet.of(matrix, scale=self._scale_of(at)), Ht, matrix.to_device(own.T)
 
-    def transform(self, X: Any, *, batch: Any = None, batch_key: str | None = None) -> Any:
+    def transform(self, X: Any, *, batch: Any = None) -> Any:
         """Return the weights of data for the fitted components.
 
         Parameters
@@ -291,8 +264,6 @@ class IntegrativeNMF(FactorizingEstimator):
         batch : str, int or array of shape (n_samples,), optional
             The data set of all rows, or of each. Without it, one array is treated as a new data set, for
             which only the shared components are known.
-        batch_key : str, optional
-            As in `fit`.
 
         Returns
         -------
@@ -300,7 +271,7 @@ class IntegrativeNMF(FactorizingEstimator):
             The weights, in the form of X.
         """
         check_is_fitted(self)
-        sets = data_sets_of(self, X, batch, batch_key, reset=False)
+        sets = data_sets_of(self, X, batch, reset=False)
         W = []
         with threads(self.n_jobs):
             for name, matrix in zip(sets.names, sets.matrices, strict=True):
@@ -328,15 +299,12 @@ class IntegrativeNMF(FactorizingEstimator):
         K = K if at is None else K + self.specific_components_[at]
         return reconstructed(X, (K * self._scale_of(at)).astype(K.dtype))
 
-    def score(
-        self, X: Any, y: Any = None, *, batch: Any = None, batch_key: str | None = None,
-        sample_weight: Any = None,
-    ) -> float:  # fmt: skip
+    def score(self, X: Any, y: Any = None, *, batch: Any = None, sample_weight: Any = None) -> float:
         """Return the negative mean squared error of the scaled entries.
 
         Parameters
         ----------
-        X, y, batch, batch_key : Any
+        X, y, batch : Any
             See `transform`; `y` is ignored.
         sample_weight : array of shape (n_samples,), optional
             Sample weights, as in `fit`.
@@ -347,7 +315,7 @@ class IntegrativeNMF(FactorizingEstimator):
             At most 0; larger is better.
         """
         check_is_fitted(self)
-        sets = data_sets_of(self, X, batch, batch_key, reset=False, sample_weight=sample_weight)
+        sets = data_sets_of(self, X, batch, reset=False, sample_weight=sample_weight)
         squares = count = 0.0
         with threads(self.n_jobs):
             for name, matrix in zip(sets.names, sets.matrices, strict=True):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from os import PathLike
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -13,13 +11,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from nonneg._typing import SampleArray
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import (
+    Callback,
+    Checkpoint,
     FactorizingEstimator,
     input_data,
     rank_of,
     warn_unless_converged,
 )
 from nonneg.estimators.saving import Fields, StoredArray
-from nonneg.iteration import Progress
 from nonneg.minvol.factorize import minimum_volume
 from nonneg.minvol.problem import CONSTRAINTS, simplex_weights
 
@@ -112,8 +111,8 @@ class MinVolNMF(FactorizingEstimator):
     tol: float = 1e-3
     n_jobs: int | None = None
     verbose: int = 0
-    callback: Callable[[Progress], bool | None] | None = None
-    checkpoint: str | PathLike[str] | None = None
+    callback: Callback = None
+    checkpoint: Checkpoint = None
 
     _stored: ClassVar[Fields] = {
         **FactorizingEstimator._stored,

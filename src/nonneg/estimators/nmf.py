@@ -1,20 +1,20 @@
-"""NMF: nonnegative matrix factorization with scikit-learn's interface."""
+"""NMF, and `non_negative_factorization`: nonnegative matrix factorization with scikit-learn's interface."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
-from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nonneg._arrays import is_non_numpy, to_device
+from nonneg._arrays import is_float32, is_non_numpy, to_device
 from nonneg._devices import device_work, likely_iterations
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
@@ -23,22 +23,19 @@ from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.certificates.svd_lower_bound import eckart_young_statement
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.estimators._base import (
+    Callback,
+    Checkpoint,
     FactorizingEstimator,
     input_data,
     rank_of,
     warn_unless_converged,
 )
+from nonneg.estimators.documentation import documented
 from nonneg.estimators.saving import Fields, StoredArray
-from nonneg.estimators.scaled_columns import (
-    HALF,
-    SCALES,
-    column_scale,
-    dominant_columns,
-    scaled_columns,
-)
-from nonneg.exceptions import FileFormatError, InvalidParameterError
+from nonneg.estimators.scaled_columns import HALF, SCALES, column_scale, dominant_columns, scaled_columns
+from nonneg.exceptions import DataTypeError, FileFormatError, InvalidParameterError
+from nonneg.initializers.custom import check_factor
 from nonneg.initializers.registry import INITS
-from nonneg.iteration import Progress
 from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.factorize import (
@@ -92,16 +89,6 @@ class NMF(FactorizingEstimator):
         larger one by a root of it.
     forget_factor : float, default 0.7
         Used by `partial_fit`: the amount of rescaling of past information, in (0, 1].
-    fresh_restarts : bool, default False
-        Used by `partial_fit` for losses other than Frobenius: whether to limit the sweeps over a batch to
-        `fresh_restarts_max_iter`.
-    fresh_restarts_max_iter : int, default 30
-        See `fresh_restarts`.
-    max_no_improvement : int or None, default 10
-        Accepted for compatibility with MiniBatchNMF; `partial_fit` never stops early.
-    transform_max_iter : int or None
-        Maximum number of sweeps over a row in `transform`, for losses other than Frobenius, whose rows are
-        solved exactly. None solves to tolerance.
     scale : {"max", "std", "sum"} or None
         Divide every column of X by its maximum, standard deviation (without centering) or sum, so that
         columns in large units do not dominate. `components_` are still in the units of X; loss,
@@ -171,10 +158,6 @@ class NMF(FactorizingEstimator):
     shuffle: bool = False
     batch_size: int = 1024
     forget_factor: float = 0.7
-    fresh_restarts: bool = False
-    fresh_restarts_max_iter: int = 30
-    max_no_improvement: int | None = 10
-    transform_max_iter: int | None = None
     scale: str | None = None
     missing: str = "error"
     negative: str = "error"
@@ -184,8 +167,8 @@ class NMF(FactorizingEstimator):
     accelerate: bool = True
     device: str | None = None
     n_jobs: int | None = None
-    callback: Callable[[Progress], bool | None] | None = None
-    checkpoint: str | PathLike[str] | None = None
+    callback: Callback = None
+    checkpoint: Checkpoint = None
 
     _sparse_arrays: ClassVar[bool] = True
     _function: ClassVar[Any] = factorize
@@ -305,7 +288,7 @@ class NMF(FactorizingEstimator):
             n_jobs=self.n_jobs, signed_components=self.signed_components, verbose=self.verbose,
             callback=self.callback,
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
-            final_encoding=True, encoding_max_iter=self.transform_max_iter, caller=type(self).__name__,
+            final_encoding=True, caller=type(self).__name__,
         )  # fmt: skip
         self.reconstruction_err_ = reconstruction_error(
             data, result.W, result.H.T, beta=beta, penalties=penalties, value=result.loss
@@ -385,7 +368,7 @@ class NMF(FactorizingEstimator):
         huber = Huber.of(self.robust, self.robust_threshold, beta)
         with threads(self.n_jobs), device_work(data):
             if huber is None:
-                W, _ = encode(data, Ht, beta=beta, penalties=penalties, max_iter=self.transform_max_iter)
+                W, _ = encode(data, Ht, beta=beta, penalties=penalties)
             else:
                 W, _ = huber.encode(checked_dense(data), Ht, penalties)
         return data.to_caller(W)
@@ -473,16 +456,9 @@ class NMF(FactorizingEstimator):
                 _, Ht = initial_factors(data, k, init=self.init, W=W, H=H, rng=rng)
             else:
                 Ht = data.to_device(self.components_.T)
-            Ht, self._online = online_step(
-                data,
-                Ht,
-                self._past(data, first=first),
-                beta=beta,
-                penalties=penalties_of(self, data),
-                max_iter=self.fresh_restarts_max_iter if self.fresh_restarts else None,
-            )
-        Ht, past = data.to_caller(Ht), self._online
-        sums = data.to_caller(past.numerator), data.to_caller(past.denominator)
+            past = self._past(data, first=first)
+            Ht, past = online_step(data, Ht, past, beta=beta, penalties=penalties_of(self, data))
+        Ht, sums = data.to_caller(Ht), [data.to_caller(one) for one in (past.numerator, past.denominator)]
         self._online = replace(past, numerator=sums[0], denominator=sums[1])
         self.components_ = np.ascontiguousarray(Ht.T) if isinstance(Ht, np.ndarray) else Ht.T
         self.n_components_ = int(Ht.shape[1])
@@ -542,3 +518,109 @@ def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[
             RuntimeWarning,
         )
     return None, H if frozen else None
+
+
+@documented
+def non_negative_factorization(
+    X: Any,
+    W: Any = None,
+    H: Any = None,
+    n_components: int | str | None = "auto",
+    *,
+    init: str | None = None,
+    update_H: bool = True,
+    solver: str = "cd",
+    beta_loss: str | float = "frobenius",
+    tol: float = 1e-4,
+    max_iter: int = 200,
+    alpha_W: float = 0.0,
+    alpha_H: float | str = "same",
+    l1_ratio: float = 0.0,
+    random_state: Seed = None,
+    verbose: int = 0,
+    shuffle: bool = False,
+    device: str | None = None,
+) -> tuple[Any, Any, int]:
+    """Compute a nonnegative matrix factorization, with scikit-learn's signature and return values.
+
+    A drop-in replacement for ``sklearn.decomposition.non_negative_factorization``. See :class:`nonneg.NMF`
+    for the objective, and :func:`nonneg.factorize` for a function with all options.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Nonnegative data. Never modified.
+    W : array-like of shape (n_samples, n_components), optional
+        Initial W for ``init="custom"``. Not used if `update_H` is False.
+    H : array-like of shape (n_components, n_features), optional
+        Initial H for ``init="custom"``. If `update_H` is False, it is the constant H for which W is found.
+    n_components : int, "auto" or None, default "auto"
+        Number of components. "auto" takes it from `W` or `H` if they are used, and is the number of features
+        otherwise, as None is.
+    init : str, optional
+        Method used to initialize W and H: a name in `nonneg.initializers.INITS`, or "custom". None stands for
+        "nndsvd-scaled" if ``n_components <= min(n_samples, n_features)`` and for "random" otherwise.
+    update_H : bool, default True
+        Whether to estimate H as well. If False, only W is.
+    solver : str, default "cd"
+        A name in `nonneg.solvers.SOLVERS`, "cd" or "auto".
+    {beta_loss}
+    tol : float, default 1e-4
+        Tolerance of the stopping rule.
+    {max_iter, alpha_W, alpha_H, l1_ratio, random_state, verbose, shuffle, device}
+
+    Returns
+    -------
+    W : array of shape (n_samples, n_components)
+        A minimizer of the objective for the returned H.
+    H : array of shape (n_components, n_features)
+        The components.
+    n_iter : int
+        Number of iterations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nonneg import non_negative_factorization
+    >>> X = np.array([[1, 1], [2, 1], [3, 1.2], [4, 1], [5, 0.8], [6, 1]])
+    >>> W, H, n_iter = non_negative_factorization(X, n_components=2, init="random", random_state=0)
+    """
+    model = NMF(
+        init=init, solver=solver, beta_loss=beta_loss, tol=tol, max_iter=max_iter,
+        random_state=random_state, alpha_W=alpha_W, alpha_H=alpha_H, l1_ratio=l1_ratio, verbose=verbose,
+        shuffle=shuffle, device=device,
+    )  # fmt: skip
+    model._validate_params()
+    if sp.issparse(X) and not 1 <= beta_of(model.beta_loss) <= 2:
+        # scikit-learn writes W H out for these losses, and so do our solvers X.
+        X = X.toarray()
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    if not update_H:
+        if W is not None:
+            warn_user("When update_H=False, the provided initial W is not used.", RuntimeWarning)
+        H = _same_dtype(H, X, "H")
+        k = n_components if isinstance(n_components, int) else np.shape(H)[0]
+        model.components_ = check_factor(H, (k, X.shape[1]), "H", zeros=True)
+        model.n_features_in_ = X.shape[1]
+        return model.transform(X), H, 1
+    if init == "custom":
+        W, H = _same_dtype(W, X, "W"), _same_dtype(H, X, "H")
+    elif W is not None or H is not None:
+        model.init = init or "random"  # given factors are ignored, with a warning
+    k = n_components if isinstance(n_components, int) else X.shape[1]
+    if n_components == "auto" and init == "custom":
+        k = next((n for n in (np.shape(H)[:1], np.shape(W)[1:]) if n), (k,))[0]
+    result = model.set_params(n_components=k)._fit(X, W, H)
+    return result.W, model.components_, result.n_iter
+
+
+def _same_dtype(factor: Any, X: Any, name: str) -> Any:
+    if factor is None:
+        return None
+    factor = factor if hasattr(factor, "dtype") else np.asarray(factor)
+    expected = "float32" if is_float32(getattr(X, "dtype", np.float64)) else "float64"
+    if str(factor.dtype).removeprefix("torch.") != expected:
+        raise DataTypeError(
+            f"{name} should have the same dtype as X, {expected}, got {factor.dtype}. Convert one of them."
+        )
+    return factor

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from os import PathLike
 from typing import Any, ClassVar
 
 from sklearn.base import _fit_context
@@ -17,10 +15,9 @@ from nonneg._threads import threads
 from nonneg._typing import FloatArray, SampleArray
 from nonneg.certificates.svd_lower_bound import relative_frobenius_error
 from nonneg.data import DataMatrix
-from nonneg.estimators._base import NOT_NEGATIVE, WeightedEstimator, input_data, rank_of
+from nonneg.estimators._base import NOT_NEGATIVE, Callback, Checkpoint, WeightedEstimator, input_data, rank_of
 from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.exceptions import FileFormatError, UnknownNameError
-from nonneg.iteration import Progress
 from nonneg.purification import purify
 from nonneg.purification.decode import Decoder, decode
 from nonneg.purification.initialization import initial_features
@@ -148,8 +145,8 @@ class PurificationNMF(WeightedEstimator):
     random_state: Seed = None
     verbose: int = 0
     n_jobs: int | None = None
-    callback: Callable[[Progress], bool | None] | None = None
-    checkpoint: str | PathLike[str] | None = None
+    callback: Callback = None
+    checkpoint: Checkpoint = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "init": [str, "array-like"],

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from os import PathLike
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -17,11 +16,12 @@ from nonneg.data import DataMatrix
 from nonneg.estimators._base import (
     COUNT,
     NOT_NEGATIVE,
+    Callback,
+    Checkpoint,
     FactorizingEstimator,
     input_data,
 )
 from nonneg.estimators.saving import Fields, Sparse, StoredArray
-from nonneg.iteration import Progress
 from nonneg.separable.registry import METHODS
 from nonneg.separable.select import select_anchors
 from nonneg.separable.weights import anchor_factors, anchor_weights, vertices_of
@@ -105,8 +105,8 @@ class SeparableNMF(FactorizingEstimator):
     random_state: Seed = None
     n_jobs: int | None = None
     verbose: int = 0
-    callback: Callable[[Progress], bool | None] | None = None
-    checkpoint: str | PathLike[str] | None = None
+    callback: Callback = None
+    checkpoint: Checkpoint = None
 
     # Points, and so components, may have negative entries.
     _function: ClassVar[Any] = select_anchors

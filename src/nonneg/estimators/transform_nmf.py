@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,13 +18,9 @@ from nonneg._threads import threads
 from nonneg._typing import Array
 from nonneg.data.annotated import is_anndata
 from nonneg.data.door import Request, wrap
-from nonneg.estimators._base import FactorizingEstimator
+from nonneg.estimators._base import Callback, Checkpoint, FactorizingEstimator
 from nonneg.estimators.saving import Fields, StoredArray, damaged
-from nonneg.exceptions import (
-    DataTypeError,
-    ShapeError,
-)
-from nonneg.iteration import Progress
+from nonneg.exceptions import DataTypeError, ShapeError
 from nonneg.transforms import learn_transform
 from nonneg.transforms.covariances import checked_frames
 from nonneg.transforms.encoding import (
@@ -141,8 +135,8 @@ class TransformNMF(FactorizingEstimator):
     random_state: Seed = None
     verbose: int = 0
     n_jobs: int | None = None
-    callback: Callable[[Progress], bool | None] | None = None
-    checkpoint: str | PathLike[str] | None = None
+    callback: Callback = None
+    checkpoint: Checkpoint = None
 
     _function: ClassVar[Any] = learn_transform
     _stored: ClassVar[Fields] = {

@@ -264,7 +264,6 @@ def run_factorization(
     callback: Callable[[Progress], bool | None] | None = None,
     checkpoint: str | Path | None = None,
     final_encoding: bool = False,
-    encoding_max_iter: int | None = None,
     caller: str = "factorize",
 ) -> FactorizationResult:
     """Factorize validated data, for `factorize` and the estimators, which messages name as `caller`.
@@ -337,7 +336,7 @@ def run_factorization(
         W, Ht, value = best.state.W, best.state.Ht, final_loss(best)
         if final_encoding or not len(best.history):
             with phase(f"{caller}: encoding the samples", verbose):
-                W, of_rows = encode(data, Ht, beta=beta, penalties=penalties, max_iter=encoding_max_iter)
+                W, of_rows = encode(data, Ht, beta=beta, penalties=penalties)
             value = (
                 objective(data, W, Ht, beta=beta, penalties=penalties)
                 if of_rows is None

@@ -48,19 +48,13 @@ def decay_of(forget_factor: float, batch_size: int, n_samples: int) -> float:
 
 
 def online_step(
-    data: DataMatrix,
-    Ht: Array,
-    state: OnlineState,
-    *,
-    beta: float,
-    penalties: Penalties,
-    max_iter: int | None = None,
+    data: DataMatrix, Ht: Array, state: OnlineState, *, beta: float, penalties: Penalties
 ) -> tuple[Array, OnlineState]:
     """Update the components with one batch."""
     # Costs two or three products with the batch. Memory: two arrays of the size of H.
     past = state
     for _ in range(FIRST_ROUNDS if past.n_samples == 0 else ROUNDS):
-        W, _ = encode(data, Ht, beta=beta, penalties=penalties, max_iter=max_iter)
+        W, _ = encode(data, Ht, beta=beta, penalties=penalties)
         if beta == 2.0:
             Ht, state = _least_squares_step(data, W, Ht, past, penalties)
         else:

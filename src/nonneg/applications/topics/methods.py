@@ -27,8 +27,7 @@ from nonneg.applications.method_entries import ApplicationMethod, anchor_paramet
 from nonneg.applications.topics.documents import rows_of_sum_one, term_weights, unit_rows
 from nonneg.certificates.certificate import Certificate
 from nonneg.data import as_data_matrix
-from nonneg.estimators.functional import non_negative_factorization
-from nonneg.estimators.nmf import NMF
+from nonneg.estimators.nmf import NMF, non_negative_factorization
 from nonneg.exceptions import InvalidParameterError
 from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
