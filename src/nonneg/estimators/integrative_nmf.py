@@ -38,11 +38,6 @@ class DataSets:
     matrices: list[DataMatrix]
     rows: list[Any] | None = None  # where the rows of each were in one array; None for a list
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Samples of all data sets, and features."""
-        return sum(one.shape[0] for one in self.matrices), self.matrices[0].shape[1]
-
     def joined(self, weights: list[Any]) -> Any:
         """Return the weights of the data sets in the form of the data."""
         if self.rows is None or len(weights) == 1:
@@ -223,9 +218,10 @@ class IntegrativeNMF(FactorizingEstimator):
 
     def _fit(self, X: Any, batch: Any = None, sample_weight: Any = None) -> tuple[DataSets, Any]:
         sets = data_sets_of(self, X, batch, reset=True, sample_weight=sample_weight)
-        k = checked_rank(self.n_components, sets.shape, type(self).__name__)
+        n_samples, n_features = sum(one.shape[0] for one in sets.matrices), sets.matrices[0].shape[1]
+        k = checked_rank(self.n_components, (n_samples, n_features), type(self).__name__)
         with threads(self.n_jobs):
-            ones = None if self.scale else np.ones(sets.shape[1])
+            ones = None if self.scale else np.ones(n_features)
             data = [DataSet.of(one, scale=ones) for one in sets.matrices]
         result = self._call(integrate, data, k, caller=type(self).__name__)
         self._name(result, result.components.Ht.T)

@@ -16,11 +16,10 @@ from nonneg._arrays import is_non_numpy, to_device, to_float64, to_numpy
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import Array
-from nonneg.data.annotated import is_anndata
 from nonneg.data.door import Request, wrap
 from nonneg.estimators._base import Callback, Checkpoint, FactorizingEstimator
 from nonneg.estimators.saving import Fields, StoredArray, damaged
-from nonneg.exceptions import DataTypeError, ShapeError
+from nonneg.exceptions import ShapeError
 from nonneg.transforms import learn_transform
 from nonneg.transforms.covariances import checked_frames
 from nonneg.transforms.encoding import (
@@ -99,11 +98,11 @@ class TransformNMF(FactorizingEstimator):
     Notes
     -----
     X has the shape (n_frames, frame_length), of any sign. Realizations of the same frames, (n_realizations,
-    n_frames, frame_length), enter only through the covariances of the frames. `transform` finds the
-    activations of each frame on its own (with `average_frames`, together with its neighbors); the divergence
-    is not convex, so `activations_` may differ from them. `inverse_transform` returns the variances that
-    activations represent, the product with `components_`, which do not determine a signal: `synthesize` takes
-    the coefficients of `analyze`. `fit` takes no `sample_weight`: the objective counts every frame once.
+    n_frames, frame_length), enter only through the covariances of the frames. `transform` returns the
+    activations of each frame on its own (with `average_frames`, together with its neighbors): the minimizer
+    of the divergence that is found from equal ones. There may be others, such as `activations_`.
+    `inverse_transform` returns the variances that activations represent, the product with `components_`,
+    which do not determine a signal: `synthesize` takes the coefficients of `analyze`. `fit` takes no `sample_weight`: the objective counts every frame once.
 
     References
     ----------
@@ -177,21 +176,8 @@ class TransformNMF(FactorizingEstimator):
             self.choice_ = choice
         return Y
 
-    def transform(self, X: Any) -> Any:
-        """Return the activations of frames, for the transform and templates that were learned.
-
-        Parameters
-        ----------
-        X : array-like or tensor
-            The frames, as in `fit`.
-
-        Returns
-        -------
-        array of shape (n_frames, n_components)
-            For each frame, the minimizer of the divergence that is found from equal activations.
-        """
-        check_is_fitted(self)
-        return self._encoded(input_frames(self, X, reset=False))
+    def _input(self, X: Any) -> Any:
+        return input_frames(self, X, reset=False)
 
     def _encoded(self, fitted: Array) -> Array:
         Y = fitted
@@ -219,7 +205,7 @@ class TransformNMF(FactorizingEstimator):
             that `transform` finds.
         """
         check_is_fitted(self)
-        Y = input_frames(self, X, reset=False)
+        Y = self._input(X)
         W = self._encoded(Y)
         with threads(self.n_jobs):
             # The frames' own variances, whatever neighbors the activations were averaged over.
@@ -242,7 +228,7 @@ class TransformNMF(FactorizingEstimator):
             Coefficient m of a frame is its product with atom m.
         """
         check_is_fitted(self)
-        Y = input_frames(self, X, reset=False)
+        Y = self._input(X)
         coefficients = Y @ self._like(self.transform_, Y).T
         return coefficients[0] if number_of_axes(X) == 2 else coefficients
 
@@ -281,11 +267,6 @@ class TransformNMF(FactorizingEstimator):
 def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Array:
     """Check frames and return them with an axis of realizations."""
     who = type(estimator).__name__
-    if is_anndata(X):
-        raise DataTypeError(
-            f"{who} learns a transform of frames of a signal: expected an array, got an AnnData object. Use "
-            "NMF for the genes of cells."
-        )
     if not is_non_numpy(X) and number_of_axes(X) < 3:
         # The finite entries are checked below, where a wrong one is named by its place.
         rules: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
