@@ -36,7 +36,12 @@ OWN = {
     "ConsensusNMF": {"n_init": "2, 3, ...", "density_threshold": POSITIVE},
     "IntegrativeNMF": {"lam": NOT_NEGATIVE},
     "MinVolNMF": {"lam": POSITIVE, "noise": POSITIVE, "max_iter": "0, 1, ..."},
-    "NMF": {"robust_threshold": POSITIVE},
+    "NMF": {
+        "fresh_restarts_max_iter": COUNT,
+        "max_no_improvement": COUNT,
+        "transform_max_iter": COUNT,
+        "robust_threshold": POSITIVE,
+    },
     "PurificationNMF": {"forget_factor": SHARE},
     "SeparableNMF": {"energy": PART, "merge": POSITIVE, "reduce": COUNT},
     "TransformNMF": {"average_frames": COUNT, "eps0": POSITIVE},

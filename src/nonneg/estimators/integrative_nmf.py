@@ -212,11 +212,7 @@ class IntegrativeNMF(FactorizingEstimator):
         self._fit(X, batch, sample_weight)
         return self
 
-    def _encoded(self, fitted: tuple[DataSets, Any]) -> Any:
-        sets, W = fitted
-        return sets.joined(W)
-
-    def _fit(self, X: Any, batch: Any = None, sample_weight: Any = None) -> tuple[DataSets, Any]:
+    def _fit(self, X: Any, batch: Any = None, sample_weight: Any = None) -> Any:
         sets = data_sets_of(self, X, batch, reset=True, sample_weight=sample_weight)
         n_samples, n_features = sum(one.shape[0] for one in sets.matrices), sets.matrices[0].shape[1]
         k = checked_rank(self.n_components, (n_samples, n_features), type(self).__name__)
@@ -230,7 +226,7 @@ class IntegrativeNMF(FactorizingEstimator):
         self.batch_scale_ = np.stack([to_numpy(one.scale)[:, 0] for one in data])
         self.reconstruction_err_ = math.sqrt(2.0 * result.loss)
         warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"])
-        return sets, result.W
+        return sets.joined(result.W)
 
     def _place(self, name: str) -> int | None:
         """Return the position of a data set; None for samples of an unknown one."""

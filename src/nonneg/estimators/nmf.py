@@ -89,6 +89,9 @@ class NMF(FactorizingEstimator):
         larger one by a root of it.
     forget_factor : float, default 0.7
         Used by `partial_fit`: the amount of rescaling of past information, in (0, 1].
+    fresh_restarts, fresh_restarts_max_iter, max_no_improvement, transform_max_iter : bool or int
+        Parameters of scikit-learn's MiniBatchNMF without effect: W is always solved to tolerance, and
+        `partial_fit` never stops early.
     scale : {"max", "std", "sum"} or None
         Divide every column of X by its maximum, standard deviation (without centering) or sum, so that
         columns in large units do not dominate. `components_` are still in the units of X; loss,
@@ -158,6 +161,10 @@ class NMF(FactorizingEstimator):
     shuffle: bool = False
     batch_size: int = 1024
     forget_factor: float = 0.7
+    fresh_restarts: bool = False
+    fresh_restarts_max_iter: int = 30
+    max_no_improvement: int | None = 10
+    transform_max_iter: int | None = None
     scale: str | None = None
     missing: str = "error"
     negative: str = "error"
@@ -450,9 +457,8 @@ class NMF(FactorizingEstimator):
         with threads(self.n_jobs):
             if first:
                 W, H = given_factors(self, W, H)
-                k = rank_of(self, data, W, H)
+                k = checked_rank(rank_of(self, data, W, H), data.shape, type(self).__name__)
                 rng = generator(self.random_state)
-                k = checked_rank(k, data.shape, type(self).__name__)
                 _, Ht = initial_factors(data, k, init=self.init, W=W, H=H, rng=rng)
             else:
                 Ht = data.to_device(self.components_.T)
@@ -497,8 +503,6 @@ def penalties_of(model: Any, data: DataMatrix) -> Penalties:
 
 def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[Any, Any]:
     """Return the given factors that the initialization uses, with scikit-learn's warnings."""
-    if model.solver not in ("auto", "cd"):
-        SOLVERS.find(model.solver, also=("auto", "cd"))
     if model.init is None:
         return W, H
     takes_factors = INITS.find(model.init).takes_factors

@@ -16,10 +16,11 @@ from nonneg._arrays import is_non_numpy, to_device, to_float64, to_numpy
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import Array
+from nonneg.data.annotated import is_anndata
 from nonneg.data.door import Request, wrap
 from nonneg.estimators._base import Callback, Checkpoint, FactorizingEstimator
 from nonneg.estimators.saving import Fields, StoredArray, damaged
-from nonneg.exceptions import ShapeError
+from nonneg.exceptions import DataTypeError, ShapeError
 from nonneg.transforms import learn_transform
 from nonneg.transforms.covariances import checked_frames
 from nonneg.transforms.encoding import (
@@ -102,7 +103,8 @@ class TransformNMF(FactorizingEstimator):
     activations of each frame on its own (with `average_frames`, together with its neighbors): the minimizer
     of the divergence that is found from equal ones. There may be others, such as `activations_`.
     `inverse_transform` returns the variances that activations represent, the product with `components_`,
-    which do not determine a signal: `synthesize` takes the coefficients of `analyze`. `fit` takes no `sample_weight`: the objective counts every frame once.
+    which do not determine a signal: `synthesize` takes the coefficients of `analyze`. `fit` takes no
+    `sample_weight`: the objective counts every frame once.
 
     References
     ----------
@@ -180,11 +182,10 @@ class TransformNMF(FactorizingEstimator):
         return input_frames(self, X, reset=False)
 
     def _encoded(self, fitted: Array) -> Array:
-        Y = fitted
         with threads(self.n_jobs):
-            averaged = averaged_frames(Y, self.average_frames)
-            V = coefficient_variances(averaged, self._like(self.transform_, Y))
-            return encode(V, self._like(self.components_, Y), self.eps0_)
+            averaged = averaged_frames(fitted, self.average_frames)
+            V = coefficient_variances(averaged, self._like(self.transform_, fitted))
+            return encode(V, self._like(self.components_, fitted), self.eps0_)
 
     def score(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
         """Return how likely frames are under the model: minus the mean of C over the coefficients.
@@ -267,6 +268,8 @@ class TransformNMF(FactorizingEstimator):
 def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Array:
     """Check frames and return them with an axis of realizations."""
     who = type(estimator).__name__
+    if is_anndata(X):
+        raise DataTypeError(f"{who} takes frames of a signal as an array, got an AnnData object. Use NMF.")
     if not is_non_numpy(X) and number_of_axes(X) < 3:
         # The finite entries are checked below, where a wrong one is named by its place.
         rules: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}

@@ -86,13 +86,8 @@ def fit(
     """
     chosen = matrix(adata, layer=layer, use_highly_variable=use_highly_variable)
     W = model.fit_transform(chosen, **fit_params)
-    store(
-        adata,
-        model,
-        W,
-        key_added=key_added,
-        params={"layer": layer, "use_highly_variable": chosen.variables() is not None},
-    )
+    params = {"layer": layer, "use_highly_variable": chosen.variables() is not None}
+    store(adata, model, W, key_added=key_added, params=params)
     return model
 
 
