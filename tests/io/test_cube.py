@@ -319,9 +319,7 @@ def test_matrices_of_pixels_with_their_numbers_of_rows_and_columns(tmp_path, val
     with pytest.raises(FileFormatError, match="Choose one with variable"):
         read_cube(tmp_path / "b.mat")
     scipy.io.savemat(tmp_path / "c.mat", {"V": columns_first})
-    with pytest.raises(
-        FileFormatError, match=r"bands\), but V \(6 x 4\)\. To make a cube from pixels in rows, use"
-    ):
+    with pytest.raises(ShapeError, match=r"shape \(6, 4\)\. To make one from pixels in rows, use"):
         read_cube(tmp_path / "c.mat")
 
 

@@ -39,10 +39,10 @@ READERS = {
 @pytest.mark.parametrize("reader", READERS)
 def test_files_are_read_up_to_the_limit_and_not_beyond(reader, path, monkeypatch):
     limited(monkeypatch, len(TEXT))
-    with limits.open_gzip(path) as stream:
+    with limits.open_bytes(path) as stream:
         assert READERS[reader](stream) == TEXT
     limited(monkeypatch, len(TEXT) - 1)
-    with limits.open_gzip(path) as stream, pytest.raises(FileFormatError, match="expands to more than"):
+    with limits.open_bytes(path) as stream, pytest.raises(FileFormatError, match="expands to more than"):
         READERS[reader](stream)
 
 

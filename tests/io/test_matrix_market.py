@@ -41,9 +41,9 @@ def test_every_kind_of_matrix_is_read(text, expected, tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("array real general\n2 2 4\n1\n", "line 2: expected rows and columns as whole numbers, got b'2 2 4"),
-        ("coordinate real general\n%note\n2 2\n", "line 3: expected rows, columns and entries"),
-        ("array real general\n2 -2\n1\n", "line 2: expected rows and columns as whole numbers"),
+        ("array real general\n2 2 4\n1\n", "expected rows and columns as whole numbers .* got b'2 2 4"),
+        ("coordinate real general\n%note\n2 2\n", "expected rows, columns and entries"),
+        ("array real general\n2 -2\n1\n", "expected rows and columns as whole numbers"),
         ("array real general\n1 2\n1 2\n", "the numbers of one entry: .* 1 columns but 2 were found"),
         ("coordinate real general\n1 2 2\n1 1 5\n1 2\n", "the numbers of one entry: .* 3 columns but 2"),
         ("coordinate pattern general\n1 1 1\n1 1 5\n", "the numbers of one entry: .* 2 columns but 3"),
@@ -59,7 +59,15 @@ def test_lines_that_are_no_entries_are_named(text, said, tmp_path):
         read(tmp_path, f"{HEAD} {text}")
 
 
-@pytest.mark.parametrize("text", ["", "%%MatrixMarket tensor array real general\n1 1\n1\n", "1 1\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        f"{HEAD} array complex general\n1 1\n1 2\n",
+        "%%MatrixMarket tensor array real general\n1 1\n1\n",
+        "1 1\n",
+    ],
+)
 def test_other_texts_are_no_matrix_market_files(text, tmp_path):
-    with pytest.raises(FileFormatError, match="is not a Matrix Market file: its first line must read"):
+    with pytest.raises(FileFormatError, match=r"is not a Matrix Market file .*: its first line must read"):
         read(tmp_path, text)

@@ -1,4 +1,4 @@
-"""HDF5 files, opened if they are sound, and where AnnData (.h5ad) and 10x Genomics (.h5) keep matrices."""
+"""Matrices in HDF5 and Zarr: datasets, AnnData stores (.h5ad, .zarr) and 10x Genomics counts (.h5)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import numpy as np
 
 from nonneg._optional import import_optional
 from nonneg.exceptions import FileFormatError
-from nonneg.io.table import ReadOptions
+from nonneg.io.stored import ArrayRows, CompressedRows, StoredMatrix
+from nonneg.io.table import ReadOptions, StoredArray, check_variable, choose_array
 
 _WALK_SECONDS = 120.0
 # Attributes and small arrays of at most a thousand nodes: groups of other tools may hold many more.
@@ -116,21 +118,70 @@ def unique_names(names: list[str], identifiers: list[str]) -> list[str]:
 HIGHLY_VARIABLE = "highly_variable"
 
 
-def chosen_matrix(
-    file: Any, options: ReadOptions, source: str
-) -> tuple[Any, list[str] | None, list[str] | None, Any]:
-    """Return X or the chosen layer, the names of cells and variables, and which variables are wanted."""
+def node_rows(node: Any, source: str, memory: int, file: Any = None) -> StoredMatrix:
+    """Open a dataset of HDF5 or Zarr, or a group that contains a sparse matrix as AnnData writes it."""
+    if not is_group(node):
+        return ArrayRows(node, source, memory, file=file)
+    (kind,) = text_of([node.attrs.get("encoding-type", "")])
+    shape = tuple(int(length) for length in node.attrs.get("shape", ()))
+    if kind[:3] not in ("csr", "csc") or len(shape) != 2:
+        raise FileFormatError(
+            f"{source} stores {node.name} as {kind or 'a group'!r} of shape {shape}; "
+            "expected a dense array, csr_matrix or csc_matrix of two dimensions."
+        )
+    return _compressed(node, shape, source, memory, file, by_columns=kind.startswith("csc"))
+
+
+def _compressed(
+    group: Any, shape: tuple[int, int], source: str, memory: int, file: Any, *, by_columns: bool = False
+) -> StoredMatrix:
+    data, indices, indptr = (group[name] for name in ("data", "indices", "indptr"))
+    return CompressedRows(data, indices, indptr, shape, source, memory, by_columns=by_columns, file=file)
+
+
+def open_h5ad(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
+    """Open a matrix of an AnnData file."""
+    file = open_checked(path, "Reading a .h5ad file")
+    return _annotated(file, options, str(path), memory, file)
+
+
+def open_zarr(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
+    """Open a Zarr array, one of a group, or the matrix of an AnnData store."""
+    zarr = import_optional("zarr", extra="formats", purpose="Reading a Zarr array")
+    node = zarr.open(str(path), mode="r")
+    if not is_group(node):
+        check_variable(options.variable, path, "a Zarr array", several=False)
+        return node_rows(node, str(path), memory)
+    if "X" in node or options.variable is not None:
+        return _annotated(node, options, str(path), memory)
+    arrays = {name: StoredArray(one.shape, True, partial(node.get, name)) for name, one in node.arrays()}
+    return node_rows(choose_array(arrays, None, str(path)).load(), str(path), memory)
+
+
+def _annotated(root: Any, options: ReadOptions, source: str, memory: int, file: Any = None) -> StoredMatrix:
+    """Open X or the chosen layer of an AnnData store, with the names of cells and variables."""
     wanted = options.variable or "X"
-    if wanted not in file:
-        known = [name for name in ("X", "raw/X") if name in file]
-        known += [f"layers/{name}" for name in file.get("layers", {})]
+    if wanted not in root:
+        known = [name for name in ("X", "raw/X") if name in root]
+        known += [f"layers/{name}" for name in root.get("layers", {})]
         raise FileFormatError(
             f"{source} contains no {wanted!r}. It contains: {', '.join(known) or 'no matrix'}. "
             "Choose one with variable='NAME' (--variable NAME)."
         )
-    variables = file["raw"] if wanted.startswith("raw/") else file
-    chosen = _highly_variable(variables["var"], source) if options.highly_variable else None
-    return file[wanted], _names(file, "obs"), _names(variables, "var"), chosen
+    stored = node_rows(root[wanted], source, memory, file)
+    annotated = root["raw"] if wanted.startswith("raw/") else root
+    stored.row_names, stored.column_names = _names(root, "obs"), _names(annotated, "var")
+    if options.highly_variable:
+        stored.select(_highly_variable(annotated["var"], source))
+    return stored
+
+
+def _names(root: Any, side: str) -> list[str] | None:
+    frame = root.get(side)
+    if frame is None:
+        return None
+    (name,) = text_of([frame.attrs.get("_index", "_index")])
+    return _column(frame[name], f"{side}/{name}") if name in frame else None
 
 
 def _highly_variable(frame: Any, source: str) -> Any:
@@ -146,6 +197,19 @@ def _highly_variable(frame: Any, source: str) -> Any:
     if chosen.size == 0:
         raise FileFormatError(f"{source} marks none of its variables as highly variable.")
     return chosen
+
+
+def _column(column: Any, name: str) -> list[str]:
+    """Read a column of a data frame as AnnData writes it: plain, with missing values, or categories."""
+    if not is_group(column):
+        return text_of(column[()])
+    if "categories" not in column:
+        return _column(column["values"], name)
+    categories = _column(column["categories"], name)
+    codes = column["codes"][()].tolist()
+    if not all(-1 <= code < len(categories) for code in codes):
+        raise FileFormatError(f"The column {name!r} has codes without a category: it is damaged.")
+    return [categories[code] if code >= 0 else "none" for code in codes]
 
 
 def read_cell_column(path: Path, name: str) -> tuple[str, ...]:
@@ -165,50 +229,25 @@ def layer_names(path: Path) -> list[str]:
         return list(file.get("layers", {}))
 
 
-def _column(column: Any, name: str) -> list[str]:
-    if not is_group(column):
-        return text_of(column[()])
-    if "categories" not in column:
-        return _column(column["values"], name)
-    categories = _column(column["categories"], name)
-    codes = column["codes"][()].tolist()
-    if not all(-1 <= code < len(categories) for code in codes):
-        raise FileFormatError(f"The column {name!r} has codes without a category: it is damaged.")
-    return [categories[code] if code >= 0 else "none" for code in codes]
-
-
-def sparse_layout(node: Any, source: str) -> tuple[bool, tuple[int, int]]:
-    """Return whether a group holds a matrix by rows (else by columns), and its shape."""
-    (kind,) = text_of([node.attrs.get("encoding-type", "")])
-    if kind[:3] not in ("csr", "csc"):
-        raise FileFormatError(
-            f"{source} stores {node.name} as {kind or 'a group'!r}; "
-            "expected a dense array, csr_matrix or csc_matrix."
-        )
-    shape = tuple(int(length) for length in node.attrs["shape"])
-    if len(shape) != 2:
-        raise FileFormatError(f"{source} stores {node.name} with the shape {shape}; expected two lengths.")
-    return kind.startswith("csr"), shape
-
-
-def _names(file: Any, side: str) -> list[str] | None:
-    if side not in file:
-        return None
-    frame = file[side]
-    (name,) = text_of([frame.attrs.get("_index", "_index")])
-    return _column(frame[name], f"{side}/{name}") if name in frame else None
-
-
-def tenx_counts(file: Any, path: Path) -> tuple[Any, tuple[int, int], list[str], list[str]]:
-    """Return the group of the counts, cells x features, with the names of cells and features."""
+def open_hdf5(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
+    """Open the counts of 10x Genomics, or the dataset that `variable` names."""
+    file = open_checked(path, "Reading an HDF5 file")
+    contents = ", ".join(file) or "nothing"
+    if options.variable is not None:
+        if options.variable not in file:
+            raise FileFormatError(f"{path} contains no {options.variable!r}. It contains: {contents}.")
+        return node_rows(file[options.variable], str(path), memory, file)
     group = file.get("matrix", {})
     if "features" not in group:
         raise FileFormatError(
             f"{path} is not a 10x Genomics matrix (Cell Ranger 3 or later): there is no group 'matrix' with "
-            f"'features'. It contains: {', '.join(file) or 'nothing'}. Choose a dataset with variable='NAME' "
-            "(--variable NAME), or save the data as .npy, .npz or .h5ad."
+            f"'features'. It contains: {contents}. Choose a dataset with variable='NAME' (--variable NAME), "
+            "or save the data as .npy, .npz or .h5ad."
         )
     # The file holds features x cells by columns, which is cells x features by rows.
     n_features, n_cells = (int(length) for length in group["shape"][()])
-    names = unique_names(text_of(group["features/name"][()]), text_of(group["features/id"][()]))
-    return group, (n_cells, n_features), text_of(group["barcodes"][()]), names
+    stored = _compressed(group, (n_cells, n_features), str(path), memory, file)
+    stored.row_names = text_of(group["barcodes"][()])
+    names, identifiers = (text_of(group[f"features/{part}"][()]) for part in ("name", "id"))
+    stored.column_names = unique_names(names, identifiers)
+    return stored

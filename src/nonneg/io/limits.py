@@ -45,14 +45,16 @@ def check_rows(n_rows: int, path: Path) -> None:
         raise too_large(path)
 
 
-def open_gzip(path: Path) -> io.BufferedReader:
-    """Open a compressed file for reading, with a limit on what it expands to."""
-    return io.BufferedReader(_LimitedGzip(path), _BUFFER)
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file, decompressed if its name ends in .gz, with a limit on what it expands to."""
+    if path.name.lower().endswith(".gz"):
+        return io.BufferedReader(_LimitedGzip(path), _BUFFER)
+    return path.open("rb")
 
 
-def open_gzip_text(path: Path, encoding: str = "utf-8", newline: str | None = None) -> IO[str]:
-    """Open a compressed text for reading, with a limit on what it expands to."""
-    return io.TextIOWrapper(open_gzip(path), encoding=encoding, newline=newline)
+def open_text(path: Path, encoding: str = "utf-8", newline: str | None = None) -> IO[str]:
+    """Open a text, decompressed if its name ends in .gz, with a limit on what it expands to."""
+    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline=newline)
 
 
 class _LimitedGzip(io.RawIOBase):

@@ -7,10 +7,10 @@ import zlib
 from collections.abc import Callable
 from functools import partial
 from inspect import signature
-from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+import numpy as np
 from scipy import io
 
 from nonneg.exceptions import FileFormatError
@@ -88,70 +88,54 @@ def _load_73(path: Path, name: str) -> Any:
 
 def check_elements(path: Path) -> None:
     """Reject a file with elements of unknown types: SciPy looks them up in a table without a check."""
-    with path.open("rb") as stream:
-        header = stream.read(128)
-        if (
-            0 in header[:4]
-        ):  # how SciPy tells version 4, of which it makes room for whatever a header declares
-            raise FileFormatError(
-                f"{path} is a MATLAB file of version 4, or damaged. Save it again: save('file.mat', '-v7')."
-            )
-        if len(header) < 128 or header[126:128] not in (b"IM", b"MI"):
-            return  # SciPy says what is wrong with it
-        order = "<" if header[126:128] == b"IM" else ">"
-        while tag := stream.read(8):
-            kind, size = _tag(tag, order, path)
-            end = stream.tell() + size
+    content = np.memmap(path, mode="r").data
+    header = bytes(content[:128])
+    if 0 in header[:4]:  # how SciPy tells version 4, of which it makes room for whatever a header declares
+        raise FileFormatError(
+            f"{path} is a MATLAB file of version 4, or damaged. Save it again: save('file.mat', '-v7')."
+        )
+    if len(header) < 128 or header[126:] not in (b"IM", b"MI"):
+        return  # SciPy says what is wrong with it
+    order = "<" if header[126:] == b"IM" else ">"
+    try:
+        at = 128
+        while at < len(content):
+            kind, size = struct.unpack_from(order + "II", content, at)
             if kind == _COMPRESSED:
-                _check_matrix(BytesIO(_inflated(stream.read(size), path)), order, path)
+                _check_matrix(_inflated(content[at + 8 : at + 8 + size], path), order)
             elif kind == _MATRIX:
-                stream.seek(-8, 1)
-                _check_matrix(stream, order, path)
-            stream.seek(end)
+                _check_matrix(content[at:], order)
+            at += 8 + size
+    except (struct.error, zlib.error, ValueError) as error:
+        reason = "it ends within an element" if isinstance(error, struct.error) else error
+        raise FileFormatError(f"{path} is damaged: {reason}. Write it again from its source.") from error
 
 
-def _check_matrix(stream: IO[bytes], order: str, path: Path) -> None:
-    kind, size = _tag(stream.read(8), order, path)
+def _check_matrix(content: Any, order: str) -> None:
+    kind, size = struct.unpack_from(order + "II", content)
     if kind != _MATRIX:
-        raise _damaged(path, f"an element of type {kind} where a matrix was expected")
-    rest = size
-    while rest > 0:
-        kind, length = _tag(stream.read(8), order, path)
+        raise ValueError(f"an element of type {kind} where a matrix was expected")
+    at, end = 8, 8 + size
+    while at < end:
+        kind, length = struct.unpack_from(order + "II", content, at)
         small = kind >> 16
         if small:  # up to four bytes of data stand in the tag itself
             kind, length = kind & 0xFFFF, 0
         taken = 8 + length + (-length) % 8
-        if kind not in _DATA_TYPES or taken > rest + 7 or small > 4:
-            raise _damaged(path, f"an element of type {kind} and {length} bytes")
-        skipped = taken - 8
-        if rest == size and not small:
-            flags = stream.read(length)
-            skipped -= length
+        if kind not in _DATA_TYPES or at + taken > end + 7 or small > 4:
+            raise ValueError(f"an element of type {kind} and {length} bytes")
+        if at == 8 and not small:
+            (flags,) = struct.unpack_from(order + "I", content, at + 8)
             # Cells, structures, objects and text are not read; their elements are nested.
-            if len(flags) < max(length, 4) or flags[0 if order == "<" else 3] not in _NUMERIC_CLASSES:
+            if flags & 0xFF not in _NUMERIC_CLASSES:
                 return
-        stream.seek(skipped, 1)
-        rest -= taken
+        at += taken
 
 
-def _tag(tag: bytes, order: str, path: Path) -> tuple[int, int]:
-    if len(tag) != 8:
-        raise _damaged(path, "it ends within an element")
-    kind, size = struct.unpack(order + "II", tag)
-    return kind, size
-
-
-def _inflated(packed: bytes, path: Path) -> bytes:
+def _inflated(packed: Any, path: Path) -> bytes:
     """Decompress an element, as far as a file of this size may expand."""
     engine = zlib.decompressobj()
-    try:
-        content = engine.decompress(packed, int(expansion_limit(path)))
-    except zlib.error as error:
-        raise _damaged(path, str(error)) from error
+    content = engine.decompress(packed, int(expansion_limit(path)))
     if engine.unconsumed_tail:
         raise too_large(path)
     return content
-
-
-def _damaged(path: Path, what: str) -> FileFormatError:
-    return FileFormatError(f"{path} is damaged: {what}. Write it again from its source.")

@@ -11,14 +11,14 @@ import numpy as np
 from scipy import sparse
 
 from nonneg._typing import MatrixLike
-from nonneg.exceptions import DataTypeError, FileFormatError
+from nonneg.exceptions import FileFormatError
 from nonneg.io.hdf5 import unique_names
-from nonneg.io.limits import check_rows, open_gzip, open_gzip_text
+from nonneg.io.limits import check_rows, open_bytes, open_text
 from nonneg.io.table import ReadOptions, Table
 
 _HEADER = re.compile(
-    rb"%%MatrixMarket[ \t]+matrix[ \t]+(coordinate|array)[ \t]+(real|double|integer|complex|pattern|"
-    rb"unsigned-integer)[ \t]+(general|symmetric|hermitian)[ \t]*\r?\n",
+    rb"%%MatrixMarket[ \t]+matrix[ \t]+(coordinate|array)[ \t]+(real|double|integer|pattern|"
+    rb"unsigned-integer)[ \t]+(general|symmetric)[ \t]*\r?\n",
     re.IGNORECASE,
 )
 _LONGEST_LINE = 1 << 16
@@ -31,24 +31,22 @@ def read(path: Path, options: ReadOptions) -> Table:
 
 def read_matrix(path: Path) -> MatrixLike:
     """Read a matrix: by NumPy's parser, because SciPy's trusts the text and reads beyond a damaged one."""
-    with open_gzip(path) if path.name.lower().endswith(".gz") else path.open("rb") as stream:
+    with open_bytes(path) as stream:
         header = _HEADER.fullmatch(stream.readline(_LONGEST_LINE))
         if header is None:
             raise FileFormatError(
-                f"{path} is not a Matrix Market file: its first line must read "
+                f"{path} is not a Matrix Market file of real numbers: its first line must read "
                 "'%%MatrixMarket matrix coordinate real general' or the like. Write it again from its source."
             )
         form, field, symmetry = (word.lower().decode() for word in header.groups())
-        if field == "complex":
-            raise DataTypeError(f"{path} contains complex numbers; expected real numbers.")
-        number, line = 2, stream.readline(_LONGEST_LINE)
-        while line.startswith(b"%") or (line and not line.strip()):
-            number, line = number + 1, stream.readline(_LONGEST_LINE)
+        line = stream.readline(_LONGEST_LINE)
+        while line.startswith(b"%") or line.isspace():
+            line = stream.readline(_LONGEST_LINE)
         sizes = [int(size) for size in line.split() if size.isdigit()]
         if len(line.split()) != len(sizes) or len(sizes) != (3 if form == "coordinate" else 2):
             wanted = "rows, columns and entries" if form == "coordinate" else "rows and columns"
             raise FileFormatError(
-                f"{path}, line {number}: expected {wanted} as whole numbers, got {line[:60]!r}."
+                f"{path}: expected {wanted} as whole numbers after the comments, got {line[:60]!r}."
             )
         if form == "coordinate":
             check_rows(sizes[0], path)
@@ -123,6 +121,5 @@ def _find(folder: Path, *names: str) -> Path:
 
 
 def _lines(path: Path) -> list[list[str]]:
-    compressed = path.suffix == ".gz"
-    with open_gzip_text(path) if compressed else path.open(encoding="utf-8") as stream:
+    with open_text(path) as stream:
         return [line.rstrip("\r\n").split("\t") for line in stream if line.strip()]

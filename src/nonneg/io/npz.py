@@ -15,7 +15,7 @@ from scipy import sparse
 from nonneg._typing import SparseMatrix
 from nonneg.exceptions import FileFormatError, UnsafeFileError
 from nonneg.io.limits import check_archive, check_rows
-from nonneg.io.table import ReadOptions, StoredArray, Table, check_format, choose_array
+from nonneg.io.table import ReadOptions, StoredArray, Table, check_format, choose_array, sound_sparse
 
 _PICKLE_MARK = b"\x80"  # protocols 2 and later begin with this byte
 
@@ -69,7 +69,7 @@ def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
 def _read_sparse(path: Path, dtypes: Mapping[str, np.dtype[Any]]) -> SparseMatrix:
     if any(dtype.hasobject for dtype in dtypes.values()):
         raise unsafe_file(str(path))
-    try:
+    with sound_sparse(path):
         if any(dtypes[name].kind not in "iu" for name in ("indices", "indptr") if name in dtypes):
             raise ValueError("indices and indptr must be integers")
         with np.load(path, allow_pickle=False) as stored:
@@ -78,13 +78,6 @@ def _read_sparse(path: Path, dtypes: Mapping[str, np.dtype[Any]]) -> SparseMatri
         check_format(matrix)  # before it is converted
         if matrix.format == "bsr" and any(np.mod(matrix.shape, matrix.blocksize)):
             raise ValueError(f"blocks of shape {matrix.blocksize} in a matrix of shape {matrix.shape}")
-    except FileFormatError:
-        raise
-    except Exception as error:  # SciPy raises whatever it stumbles over
-        raise FileFormatError(
-            f"{path} contains no sparse matrix as scipy.sparse.save_npz writes it, or one with impossible "
-            f"indices: {error}. Write it again from its source."
-        ) from error
     return matrix
 
 

@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from nonneg._optional import import_optional
 from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError
-from nonneg.io import matlab, matrix_market, npz, text
-from nonneg.io.hdf5 import chosen_matrix, is_group, open_checked, sparse_layout, tenx_counts
+from nonneg.io import hdf5, matlab, matrix_market, npz, text
 from nonneg.io.memory import checked_memory
-from nonneg.io.stored import (
-    ArrayRows,
-    CompressedRows,
-    FileRows,
-    ParquetRows,
-    StoredMatrix,
-    memmap_rows,
-    npy_rows,
-)
-from nonneg.io.table import (
-    Presence,
-    ReadOptions,
-    Selection,
-    StoredArray,
-    Table,
-    check_variable,
-    checked_table,
-    choose_array,
-)
+from nonneg.io.stored import ArrayRows, FileRows, ParquetRows, StoredMatrix, npy_rows
+from nonneg.io.table import ReadOptions, Table, check_variable, checked_table
 
 Result = TypeVar("Result")
 
@@ -51,31 +32,15 @@ class Format:
     has_columns: bool = False  # whether columns are chosen as they are read: the others may contain text
 
 
-def read_table(
-    path: str | os.PathLike[str],
-    *,
-    header: Presence = "auto",
-    index: Presence = "auto",
-    variable: str | None = None,
-    delimiter: str | None = None,
-    selection: Selection | None = None,
-    highly_variable: bool = False,
-) -> Table:
-    """Read a table of numbers and its names from a file, or from a folder of 10x Genomics files."""
-    # Nothing in a file can run code: arrays of Python objects are refused.
-    for name, value in (("header", header), ("index", index)):
-        if value not in (True, False, "auto"):
-            raise InvalidParameterError(f"{name}={value!r} is not allowed. Expected True, False or 'auto'.")
-    if delimiter == r"\t":  # as a shell passes it on
-        delimiter = "\t"
-    if delimiter is not None and len(delimiter) != 1:
-        raise InvalidParameterError(
-            f"delimiter={delimiter!r} (--delimiter) is not allowed. Expected one character, or \\t for a tab."
-        )
-    place = Path(path)
-    options = ReadOptions(header, index, variable, delimiter, selection or Selection(), highly_variable)
-    form = _format_for(place, options)
-    table = read_with(form.words, place, lambda: _read(form, place, options))
+def read_table(path: str | os.PathLike[str], **options: Any) -> Table:
+    """Read a table of numbers and its names from a file, or from a folder of 10x Genomics files.
+
+    The options are those of `ReadOptions`. Nothing in a file can run code: arrays of Python objects are
+    refused.
+    """
+    place, checked = Path(path), ReadOptions(**options)
+    form = _format_for(place, checked)
+    table = read_with(form.words, place, lambda: _read(form, place, checked))
     return checked_table(table, str(place), form.kind)
 
 
@@ -201,64 +166,6 @@ def open_stored(path: Path, options: ReadOptions, memory: Any) -> StoredMatrix:
     return read_with(form.words, path, lambda: opener(path, options, memory))
 
 
-def _open_h5ad(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
-    file = open_checked(path, "Reading a .h5ad file")
-    return _annotated(file, options, str(path), memory, file)
-
-
-def _annotated(root: Any, options: ReadOptions, source: str, memory: int, file: Any = None) -> StoredMatrix:
-    node, rows, columns, chosen = chosen_matrix(root, options, source)
-    stored = _node_rows(node, source, memory, file)
-    stored.row_names, stored.column_names = rows, columns
-    if chosen is not None:
-        stored.select(chosen)
-    return stored
-
-
-def _open_hdf5(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
-    """Open the counts of 10x Genomics, or the dataset that `variable` names."""
-    file = open_checked(path, "Reading an HDF5 file")
-    if options.variable is not None:
-        if options.variable not in file:
-            raise FileFormatError(f"{path} contains no {options.variable!r}. It contains: {', '.join(file)}.")
-        return _node_rows(file[options.variable], str(path), memory, file)
-    group, shape, rows, columns = tenx_counts(file, path)
-    data, indices, indptr = (group[name] for name in ("data", "indices", "indptr"))
-    stored = CompressedRows(data, indices, indptr, shape, str(path), memory, file=file)
-    stored.row_names, stored.column_names = rows, columns
-    return stored
-
-
-def _open_zarr(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
-    """Open a Zarr array, one of a group, or the matrix of an AnnData store."""
-    zarr = import_optional("zarr", extra="formats", purpose="Reading a Zarr array")
-    node = zarr.open(str(path), mode="r")
-    if not is_group(node):
-        check_variable(options.variable, path, "a Zarr array", several=False)
-        return _node_rows(node, str(path), memory)
-    if "X" in node or options.variable is not None:
-        return _annotated(node, options, str(path), memory)
-    arrays = {name: StoredArray(one.shape, True, partial(node.get, name)) for name, one in node.arrays()}
-    return _node_rows(choose_array(arrays, None, str(path)).load(), str(path), memory)
-
-
-def _node_rows(node: Any, source: str, memory: int, file: Any = None) -> StoredMatrix:
-    """Open a dataset of HDF5 or Zarr, or a group that contains a sparse matrix."""
-    if is_group(node):
-        rows_first, shape = sparse_layout(node, source)
-        data, indices, indptr = (node[name] for name in ("data", "indices", "indptr"))
-        return CompressedRows(
-            data, indices, indptr, shape, source, memory, by_columns=not rows_first, file=file
-        )
-    offset = node.id.get_offset() if hasattr(node, "id") and getattr(node, "chunks", 1) is None else None
-    if offset is not None and len(node.shape) == 2 and node.dtype.kind in "biuf" and not node.external:
-        # Rows that lie one after another: read without the lock that HDF5 holds for all of Python.
-        stored = FileRows(node.file.filename, node.shape, node.dtype, offset, memory)
-        stored.source = source
-        return stored
-    return ArrayRows(node, source, memory, file=file)
-
-
 def as_stored(X: Any, memory: Any = None) -> StoredMatrix | None:
     """Return an array on disk as a matrix that is read by rows; None for arrays in memory.
 
@@ -268,23 +175,29 @@ def as_stored(X: Any, memory: Any = None) -> StoredMatrix | None:
     if isinstance(X, StoredMatrix):
         return X
     if isinstance(X, np.memmap):
-        return memmap_rows(X, memory) if X.ndim == 2 and X.dtype.kind in "biuf" else None
+        if X.ndim != 2 or X.dtype.kind not in "biuf":
+            return None
+        # Reading the file is faster than page faults, and its pages do not count as memory of the process.
+        # A slice begins elsewhere in it, and changes may be in memory alone.
+        if X.mode == "r" and isinstance(X.base, mmap.mmap) and X.flags.c_contiguous and X.filename:
+            return FileRows(X.filename, X.shape, X.dtype, X.offset, memory)
+        return ArrayRows(X, str(X.filename or "a memory-mapped array"), memory)
     library = type(X).__module__.partition(".")[0]
     if library == "anndata" and hasattr(X, "group") and hasattr(X, "format"):
         X = X.group
         library = type(X).__module__.partition(".")[0]
-    if library not in ("h5py", "zarr") or not (is_group(X) or hasattr(X, "shape")):
+    if library not in ("h5py", "zarr") or not (hdf5.is_group(X) or hasattr(X, "shape")):
         return None
     name = getattr(getattr(X, "file", None), "filename", None) or str(getattr(X, "store", "")) or library
-    return _node_rows(X, str(name), checked_memory(memory))
+    return hdf5.node_rows(X, str(name), checked_memory(memory))
 
 
-ZARR = Format("zarr", "a Zarr array or AnnData store", open=_open_zarr, several=True)
+ZARR = Format("zarr", "a Zarr array or AnnData store", open=hdf5.open_zarr, several=True)
 TEN_X_FOLDER = Format(
     "10x", "a folder with matrix.mtx, barcodes.tsv and features.tsv", matrix_market.read_tenx_folder
 )
 FORMATS = {
-    ".npy": Format("npy", "a NumPy array", open=lambda path, options, memory: npy_rows(path, memory)),
+    ".npy": Format("npy", "a NumPy array", open=npy_rows),
     ".npz": Format("npz", "NumPy arrays, or a SciPy sparse matrix", npz.read_npz, several=True),
     ".csv": Format("csv", "comma-separated text", text.read, has_columns=True),
     ".tsv": Format("tsv", "tab-separated text", text.read, has_columns=True),
@@ -294,8 +207,8 @@ FORMATS = {
     ".mtx.gz": Format("mtx", "a compressed Matrix Market file", matrix_market.read),
     ".mat": Format("mat", "a MATLAB file", matlab.read, several=True),
     ".parquet": Format("parquet", "a Parquet file", open=ParquetRows, has_columns=True),
-    ".h5ad": Format("h5ad", "an AnnData file", open=_open_h5ad, several=True),
-    ".h5": Format("10x", "a 10x Genomics HDF5 file", open=_open_hdf5, several=True),
+    ".h5ad": Format("h5ad", "an AnnData file", open=hdf5.open_h5ad, several=True),
+    ".h5": Format("10x", "a 10x Genomics HDF5 file", open=hdf5.open_hdf5, several=True),
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -257,29 +256,12 @@ class ArrayRows(StoredMatrix):
         return np.asarray(self.array[start:stop])
 
 
-def npy_rows(path: Path, memory: Any = None) -> StoredMatrix:
+def npy_rows(path: Path, options: ReadOptions, memory: Any = None) -> StoredMatrix:
     """Open a .npy file."""
     shape, fortran, dtype, offset = read_layout(path)
     if fortran or len(shape) != 2:
         return ArrayRows(np.load(path, mmap_mode="r", allow_pickle=False), str(path), memory)
     return FileRows(path, shape, dtype, offset, memory)
-
-
-def memmap_rows(array: Any, memory: Any = None) -> StoredMatrix:
-    """Open what a memory-mapped array shows: its file where that holds the same bytes, else its slices."""
-    whole = array
-    while isinstance(whole.base, np.memmap):
-        whole = whole.base
-    # Reading the file is faster than page faults, and its pages do not count as memory of the process. In
-    # mode "c", changes are in memory alone.
-    named = array.filename is not None and isinstance(whole.base, mmap.mmap)
-    if not (named and array.flags.c_contiguous and array.mode in ("r", "r+", "w+")):
-        return ArrayRows(array, str(getattr(array, "filename", None) or "a memory-mapped array"), memory)
-    if array.mode != "r":
-        array.flush()
-    # NumPy passes `offset` on from an array to its slices, which begin elsewhere.
-    offset = whole.offset + array.ctypes.data - whole.ctypes.data
-    return FileRows(array.filename, array.shape, array.dtype, offset, memory)
 
 
 class CompressedRows(StoredMatrix):
@@ -376,11 +358,15 @@ class ParquetRows(StoredMatrix):
         parquet = import_optional("pyarrow.parquet", extra="formats", purpose="Reading a .parquet file")
         self._file = parquet.ParquetFile(path)
         schema, about = self._file.schema_arrow, self._file.metadata
+        dtypes = {name: _parquet_dtype(schema.field(name).type) for name in schema.names}
         # The columns in which pandas stored the index of a data frame; a plain range is stored in none.
-        stored = [
-            name for name in (schema.pandas_metadata or {}).get("index_columns", ()) if name in schema.names
-        ]
-        index = _index_column(schema, stored, options)
+        indices = (schema.pandas_metadata or {}).get("index_columns", ())
+        stored = [name for name in schema.names if name in indices]
+        index = None if options.index is False else next(iter(stored), None)
+        if not stored and options.index is not False and schema.names:
+            first = schema.names[0]
+            is_name = options.index is True or dtypes[first] is None
+            index = first if is_name and not options.selection.names(first) else None
         features = [name for name in schema.names if name != index and name not in stored]
         if options.selection:
             places, label = options.selection.places(features, len(features), str(path))
@@ -388,19 +374,23 @@ class ParquetRows(StoredMatrix):
                 self.label_name = features[label]
                 self.labels = self._texts(self.label_name)
             features = [features[at] for at in places]
-        _check_numeric(schema, features, path)
-        kinds = [schema.field(name) for name in features]
-        dtype = np.result_type(*(np.dtype(kind.type.to_pandas_dtype()) for kind in kinds))
-        # Empty cells become NaN, which only floating-point numbers have.
-        has_nan = dtype in (np.float32, np.float64) or not any(kind.nullable for kind in kinds)
-        shape = about.num_rows, len(features)
-        super().__init__(str(path), shape, dtype if has_nan else np.float64, memory)
+        for name in features:
+            if dtypes[name] is None:
+                raise FileFormatError(
+                    f"{path}, column {name!r}: expected numbers, got {schema.field(name).type}. Leave it out "
+                    f"with --drop {name}, or make it the index of the data frame before writing."
+                )
+        if not features:
+            raise FileFormatError(f"{path} contains no numeric column.")
+        # Empty cells become NaN, which whole numbers lack.
+        common = np.result_type(*(dtypes[name] for name in features))
+        dtype = common if common == np.float32 else np.float64
+        super().__init__(str(path), (about.num_rows, len(features)), dtype, memory)
         self._features = self.column_names = features
         groups = [about.row_group(at) for at in range(about.num_row_groups)]
         self._edges = np.cumsum([0, *(group.num_rows for group in groups)])
         self.n_bytes = sum(group.total_byte_size for group in groups)
-        if index is not None:
-            self.row_names = self._texts(index)
+        self.row_names = None if index is None else self._texts(index)
         self.chunk_rows = int(np.diff(self._edges).max(initial=1))
 
     def _texts(self, name: str) -> list[str]:
@@ -414,28 +404,8 @@ class ParquetRows(StoredMatrix):
         return rows[start - self._edges[first] : stop - self._edges[first]]
 
 
-def _check_numeric(schema: Any, features: list[str], path: Path) -> None:
-    for position, name in enumerate(schema.names):
-        if name in features and not _is_numeric(schema.field(name).type):
-            raise FileFormatError(
-                f"{path}, column {position + 1} ({name!r}): expected numbers, "
-                f"got {schema.field(name).type}. "
-                f"Leave it out with --drop {name}, or make it the index of the data frame before writing."
-            )
-    if not features:
-        raise FileFormatError(f"{path} contains no numeric column.")
-
-
-def _index_column(schema: Any, stored: list[str], options: ReadOptions) -> str | None:
-    """Return the column of names, if there is one."""
-    if options.index is False or not schema.names:
-        return None
-    first = str(schema.names[0])
-    if stored or options.selection.names(first):
-        return stored[0] if stored else None
-    return first if options.index is True or not _is_numeric(schema.field(first).type) else None
-
-
-def _is_numeric(kind: Any) -> bool:
+def _parquet_dtype(kind: Any) -> Any:
+    """Return the type of a column in NumPy, None for what is no number."""
     types = import_optional("pyarrow.types", extra="formats", purpose="Reading a .parquet file")
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+    is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+    return np.dtype(kind.to_pandas_dtype()) if is_number else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -11,7 +12,13 @@ import numpy as np
 from scipy import sparse
 
 from nonneg._typing import MatrixLike, SparseMatrix
-from nonneg.exceptions import DataTypeError, FileFormatError, InvalidParameterError, UnknownNameError
+from nonneg.exceptions import (
+    DataTypeError,
+    FileFormatError,
+    InvalidParameterError,
+    NonnegError,
+    UnknownNameError,
+)
 
 Presence: TypeAlias = bool | Literal["auto"]
 """Whether a header or an index column is there: yes, no, or look and decide."""
@@ -51,20 +58,40 @@ class Selection:
 
 
 def _place(word: str, names: Sequence[str] | None, n_columns: int, option: str, source: str) -> int:
-    places = [at for at, name in enumerate(names or ()) if name == word]
-    if len(places) > 1:
-        raise InvalidParameterError(
-            f"{option} {word}: {source} has several columns with this name. Give the position, from 0."
-        )
-    if places:
-        return places[0]
+    if names is not None and word in names:
+        return list(names).index(word)
     if word.isdecimal() and int(word) < n_columns:
         return int(word)
+    position = f"a position from 0 to {n_columns - 1}"
     if names is None:
-        raise InvalidParameterError(
-            f"{option} {word}: {source} has no column names. Give a position from 0 to {n_columns - 1}."
-        )
-    raise UnknownNameError.of(option, word, names, other=f"a position from 0 to {n_columns - 1}")
+        raise InvalidParameterError(f"{option} {word}: {source} has no column names. Give {position}.")
+    raise UnknownNameError.of(option, word, names, other=position)
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What the caller knows about a file; a reader uses what concerns its format."""
+
+    header: Presence = "auto"
+    index: Presence = "auto"
+    variable: str | None = None  # which array of a file with several
+    delimiter: str | None = None
+    selection: Selection = field(default_factory=Selection)
+    highly_variable: bool = False  # of an AnnData file: only the variables that are marked so
+
+    def __post_init__(self) -> None:
+        for name in ("header", "index"):
+            if (value := getattr(self, name)) not in (True, False, "auto"):
+                raise InvalidParameterError(
+                    f"{name}={value!r} is not allowed. Expected True, False or 'auto'."
+                )
+        if self.delimiter == r"\t":  # as a shell passes it on
+            object.__setattr__(self, "delimiter", "\t")
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            raise InvalidParameterError(
+                f"delimiter={self.delimiter!r} (--delimiter) is not allowed. Expected one character, or \\t "
+                "for a tab."
+            )
 
 
 def check_variable(wanted: str | None, path: Path, words: str, *, several: bool) -> None:
@@ -106,16 +133,14 @@ def choose_array(
         for name, shape in shapes.items()
         if (len(shape) == 3 if cube else sum(length > 1 for length in shape) > 1)
     ]
-    if len(candidates) == 1 or (len(shapes) == 1 and not cube):
-        return arrays[candidates[0] if candidates else next(iter(shapes))]
-    if cube and not candidates:
+    if len(shapes) == 1:
+        candidates = list(shapes)
+    if len(candidates) != 1:
         raise FileFormatError(
-            f"{source} contains no array with three axes (rows, columns, bands), but {listing}. To make a "
-            "cube from pixels in rows, use array.reshape(n_rows, n_columns, n_bands)."
+            f"{source} contains several variables: {listing}. Choose one with variable='NAME' (--variable "
+            "NAME)."
         )
-    raise FileFormatError(
-        f"{source} contains several variables: {listing}. Choose one with variable='NAME' (--variable NAME)."
-    )
+    return arrays[candidates[0]]
 
 
 @dataclass(frozen=True)
@@ -131,13 +156,6 @@ class Table:
     label_name: str | None = None  # what that column is called
     lines: Sequence[int] | None = None  # of a text: the line of every row, from 1
 
-    def __repr__(self) -> str:
-        """Give the shape and the source, not the entries."""
-        sides = {"row": self.row_names, "column": self.column_names}
-        named = " and ".join(side for side, names in sides.items() if names is not None)
-        named = f", {named} names" if named else ""
-        return f"Table({self.X.shape[0]} x {self.X.shape[1]} {self.X.dtype}{named}, from {self.source!r})"
-
     def transposed(self) -> Table:
         """Exchange rows and columns."""
         if self.labels is not None:
@@ -147,18 +165,6 @@ class Table:
             )
         X = self.X.T if sparse.issparse(self.X) else np.ascontiguousarray(self.X.T)
         return Table(X, self.column_names, self.row_names, self.source, self.kind)
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """What the caller knows about a file; a reader uses what concerns its format."""
-
-    header: Presence = "auto"
-    index: Presence = "auto"
-    variable: str | None = None
-    delimiter: str | None = None
-    selection: Selection = field(default_factory=Selection)
-    highly_variable: bool = False  # of an AnnData file: only the variables that are marked so
 
 
 def check_two_axes(shape: Sequence[int], source: str) -> None:
@@ -212,19 +218,12 @@ def compressed_matrix(
     data: Any, indices: Any, indptr: Any, shape: tuple[int, int], *, by_rows: bool, source: str
 ) -> SparseMatrix:
     """Build a CSR or CSC matrix from stored arrays, after a check of every index."""
-    indices, indptr = np.asarray(indices), np.asarray(indptr)
     build = sparse.csr_array if by_rows else sparse.csc_array
-    try:
-        if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
-            raise ValueError("indices and indptr must be integers")
-        if indices.ndim != 1 or indptr.ndim != 1:
-            raise ValueError("indices and indptr must have one dimension each")
-        if len(indptr) and indptr[-1] > len(indices):
-            raise ValueError(f"indptr must rise from 0 to {len(indices)}")
-        matrix = build((np.asarray(data), indices, indptr), shape=shape)
+    with sound_sparse(source):
+        if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (indices, indptr)):
+            raise ValueError("indices and indptr must be integers in one dimension")
+        matrix = build((data, indices, indptr), shape=shape)
         check_format(matrix)
-    except (ValueError, TypeError) as error:
-        raise _impossible(source, error) from error
     return matrix
 
 
@@ -236,19 +235,24 @@ def check_format(matrix: Any) -> None:
         matrix.check_format(full_check=True)
 
 
-def _impossible(source: str, error: Exception) -> FileFormatError:
-    return FileFormatError(
-        f"{source} contains a sparse matrix with impossible indices: {error}. Write it again from its source."
-    )
+@contextmanager
+def sound_sparse(source: Any) -> Iterator[None]:
+    """Explain what SciPy stumbles over while it builds and checks a sparse matrix."""
+    try:
+        yield
+    except NonnegError:
+        raise
+    except Exception as error:
+        raise FileFormatError(
+            f"{source} contains no sound sparse matrix, but one with missing parts or impossible indices: "
+            f"{error}. Write it again from its source."
+        ) from error
 
 
 def _sound_sparse(X: SparseMatrix, source: str) -> SparseMatrix:
-    if X.format not in ("csr", "csc"):
-        X = X.tocsr()
-    try:
+    X = X if X.format in ("csr", "csc") else X.tocsr()
+    with sound_sparse(source):
         check_format(X)
-    except ValueError as error:
-        raise _impossible(source, error) from error
     if not X.has_canonical_format:
         if X.dtype.kind in "iu":
             X = X.astype(np.float64)  # small integers would wrap around where entries are added up

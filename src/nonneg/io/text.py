@@ -16,7 +16,7 @@ from typing import IO, TypeAlias
 import numpy as np
 
 from nonneg.exceptions import FileFormatError
-from nonneg.io.limits import open_gzip_text
+from nonneg.io.limits import open_text
 from nonneg.io.table import ReadOptions, Table
 
 MISSING = frozenset({"", "na", "n/a", "#n/a", "null", "none", "-nan"})
@@ -33,11 +33,9 @@ _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?")
 
 def read(path: Path, options: ReadOptions) -> Table:
     """Read the entries and names; empty cells and NA become NaN."""
-    name = path.name.lower()
-    usual_delimiter = "\t" if name.removesuffix(".gz").endswith(".tsv") else ","
-    opened = partial(open_gzip_text, path) if name.endswith(".gz") else path.open
+    usual_delimiter = "\t" if path.name.lower().removesuffix(".gz").endswith(".tsv") else ","
     try:
-        with opened(encoding="utf-8-sig") as stream:
+        with open_text(path, "utf-8-sig") as stream:
             return _read(stream, usual_delimiter, options, path)
     except UnicodeDecodeError as error:
         raise FileFormatError(
@@ -220,7 +218,9 @@ def _find_delimiter(lines: Sequence[str], usual_delimiter: str) -> str:
 def _has_decimal_commas(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     cells = [cell for row in rows for cell in row]
     with_comma = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)]
-    if not with_comma or any("." in cell and _number(cell, decimal_comma=False) is not None for cell in cells):
+    if not with_comma or any(
+        "." in cell and _number(cell, decimal_comma=False) is not None for cell in cells
+    ):
         return False
     # 1,234 is a thousand and more where nothing else says otherwise; semicolons come with decimal commas.
     return delimiter == ";" or not all(map(_THOUSANDS.fullmatch, with_comma))

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from nonneg._optional import import_optional
 from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError, UnknownNameError
 from nonneg.io import read_table
-from nonneg.io.limits import open_gzip, open_gzip_text
+from nonneg.io.limits import open_bytes, open_text
 from nonneg.io.table import check_variable
 
 EDGE_LISTS = (".txt", ".edges", ".edgelist", ".csv", ".tsv")
@@ -67,7 +67,7 @@ def read_graph(
     if ending in EDGE_LISTS:
         return _edge_list(place, delimiter, header, kind)
     if ending in NETWORKX:
-        return GraphFile(_by_networkx(place, ending, packed=plain != name), None, place.name)
+        return GraphFile(_by_networkx(place, ending), None, place.name)
     if ending in MATRICES:
         return GraphFile(read_table(place, variable=variable).X, None, place.name)
     known = ", ".join([*EDGE_LISTS, *MATRICES, *NETWORKX])
@@ -79,11 +79,7 @@ def _edge_list(place: Path, delimiter: str | None, header: bool | None, kind: st
     ends, weights = array("q"), array("d")
     second = int(kind == "bipartite")
     try:
-        packed = place.name.lower().endswith(".gz")
-        opened = open_gzip_text(place, "utf-8-sig", newline="") if packed else place.open(
-            encoding="utf-8-sig", newline=""
-        )  # fmt: skip
-        with opened as stream:
+        with open_text(place, "utf-8-sig", newline="") as stream:
             for number, cells in _named(_lines(stream, delimiter), header):
                 first = nodes.setdefault((0, cells[0]), len(nodes))
                 if len(cells) > 1 and cells[1]:
@@ -180,10 +176,10 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _by_networkx(place: Path, ending: str, *, packed: bool) -> Any:
+def _by_networkx(place: Path, ending: str) -> Any:
     networkx = import_optional("networkx", extra="graphs", purpose=f"Reading {ending} files")
     try:
-        with open_gzip(place) if packed else place.open("rb") as stream:
+        with open_bytes(place) as stream:
             graph = getattr(networkx, NETWORKX[ending])(stream)
     except NonnegError:
         raise

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nonneg.exceptions import FileFormatError, InvalidParameterError
-from nonneg.io.limits import open_gzip
+from nonneg.io.limits import open_bytes
 from nonneg.io.read import known_suffixes, read_table
 
 TEXTS = (".txt", ".text", ".md", ".rst", ".txt.gz")
@@ -157,7 +157,8 @@ def _texts(
 
 def _read_text(path: Path) -> str:
     try:
-        raw = open_gzip(path).read() if path.name.endswith(".gz") else path.read_bytes()
+        with open_bytes(path) as stream:
+            raw = stream.read()
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise FileFormatError(f"{path} cannot be read: {reason}.") from error
