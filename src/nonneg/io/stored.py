@@ -405,7 +405,7 @@ class ParquetRows(StoredMatrix):
 
 
 def _parquet_dtype(kind: Any) -> Any:
-    """Return the type of a column in NumPy, None for what is no number."""
+    """Return the type of a column in NumPy, None if it is not a number."""
     types = import_optional("pyarrow.types", extra="formats", purpose="Reading a .parquet file")
     is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
     return np.dtype(kind.to_pandas_dtype()) if is_number else None
