@@ -10,7 +10,7 @@ import pytest
 
 from nonneg.cli import main
 
-QUICK = ["--quiet", "--n-folds", "5", "--candidates", "2,3,4,5"]
+QUICK = ["--quiet", "--candidates", "2,3,4,5"]
 
 
 @pytest.fixture
@@ -53,9 +53,7 @@ def test_the_whole_job(planted_file, tmp_path, capsys):
 
 def test_one_method_writes_its_own_columns(planted_file, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert (
-        main(["rank", str(planted_file), "--method", "singular-value-ratio", "--k-max", "7", "--quiet"]) == 0
-    )
+    assert main(["rank", str(planted_file), "--method", "singular-value-ratio", "-k", "2:7", "--quiet"]) == 0
     out = capsys.readouterr().out
     assert "The singular-value ratio alone was used" in out
     record = json.loads((tmp_path / "planted-rank" / "result.json").read_text())
@@ -78,7 +76,6 @@ def test_missing_cells(tmp_path, low_rank, capsys):
 def test_a_method_that_cannot_be_used_is_noted(tmp_path, capsys, rng):
     np.save(tmp_path / "small.npy", rng.random((6, 5)))
     words = ["rank", str(tmp_path / "small.npy"), "-o", str(tmp_path / "out"), "--quiet"]
-    words += ["--n-folds", "3"]
     assert main(words) == 0
     assert "note: cross-validation was left out" in capsys.readouterr().err
     assert "was left out" in (tmp_path / "out" / "report.html").read_text()
@@ -95,8 +92,7 @@ def test_a_matrix_of_zeros_still_has_an_answer(tmp_path, capsys):
     ("words", "message"),
     [
         (["--method", "elbow"], "methods='elbow' is not known"),
-        (["--k-min", "5", "--k-max", "3"], "Expected k_min <= k_max"),
-        (["--k-min", "0"], "expected an integer of at least 1"),
+        (["--candidates", "5:3"], "expected an integer of at least 1"),
         (["--candidates", "2,x"], "expected an integer of at least 1"),
     ],
 )

@@ -8,7 +8,6 @@ import re
 
 import numpy as np
 import pytest
-from reproduction.data import store
 from tests.references.mixtures import mixtures
 
 from nonneg import load
@@ -103,16 +102,6 @@ def test_names_mask_wavelengths_and_envi(cube_file, library_file, planted, tmp_p
     assert "wavelength, nm" in page
 
 
-def test_samson(tmp_path, capsys):
-    if not store.is_available("samson"):
-        pytest.skip("samson is not on this machine")
-    assert main(["unmix", "samson", "--quiet", "-o", str(tmp_path / "out")]) == 0
-    record = json.loads((tmp_path / "out" / "result.json").read_text())
-    angles = {entry["name"]: entry["angle"] for entry in record["endmembers"]}
-    assert sorted(angles) == ["rock", "tree", "water"]
-    assert record["result"]["mean_angle"] < 2.5
-
-
 @pytest.mark.parametrize("words", [[], ["-k", "auto"]])
 def test_the_number_is_estimated_and_corrupt_pixels_are_named(tmp_path, capsys, words):
     scene = scene_like(30, 30, 50, 4, snr=35, rng=5).X
@@ -137,8 +126,8 @@ def test_the_number_is_estimated_and_corrupt_pixels_are_named(tmp_path, capsys, 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["-k", "3"], "Give one of: a file with a cube, the name of a real image"),
-        (["x.npy", "--example"], "Give one of:"),
+        (["-k", "3"], "Give either a file with a cube or --example"),
+        (["x.npy", "--example"], "Give either a file"),
         (["none.npy", "-k", "3"], r"none\.npy does not exist"),
         (["CUBE", "-k", "3", "--constraint", "sum"], "constraint='sum' is not known"),
         (["CUBE", "-k", "3", "--mask", "none.npy"], r"none\.npy could not be read"),

@@ -12,12 +12,10 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x fold
 
 [search]
 --method NAME+: singular-value-ratio or cross-validation; may be repeated (default: both)
---k-min N: smallest candidate (default: 2)
---k-max N: largest candidate (default: half of the smaller side, at most 64)
---candidates K,K,...: candidates: a list, or a range such as 2:20
+-k/--candidates K: a range such as 2:20, or a list such as 5,7,9 (default: from 2 to half of the smaller side,
+    at most 64)
 --normalize l1|l2: scale samples to norm one first
 --scale max|std|sum: divide every column by its maximum, standard deviation or sum first
---n-folds N: folds of the cross-validation (default: 5)
 --missing
 --seed
 --n-jobs
@@ -28,7 +26,6 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x fold
 {tables.LABEL}
 {tables.MEMORY}
 """
-KINDS = {"candidates": arguments.numbers}
 
 
 def run(options: argparse.Namespace) -> None:
@@ -41,18 +38,16 @@ def run(options: argparse.Namespace) -> None:
     table = tables.read_input(options)
     if options.scale is not None:
         table = replace(table, X=scaled(table.X, options.scale))
-    names = ("k_min", "k_max", "candidates", "normalize", "missing", "n_jobs")
+    names = ("candidates", "normalize", "missing", "n_jobs")
     shown = arguments.chosen(options, *names, methods="method", rng="seed")
-    inner = arguments.chosen(options, "n_folds")
     comparison, seconds = terminal.timed(
         compare_ranks,
         table.X,
         **shown,
         **arguments.chosen(options, "checkpoint"),
-        **({"method_params": inner} if inner else {}),
         verbose=int(not options.quiet),
     )
-    shown |= inner | arguments.chosen(options, "scale")
+    shown |= arguments.chosen(options, "scale")
     record = describe_ranks(comparison, table, seconds, shown)
     for name, why in comparison.left_out.items():
         terminal.note(f"note: {name} was left out. {why}")

@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,6 @@ from nonneg.cli import arguments, terminal
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, OutputError
 
 if TYPE_CHECKING:
-    from nonneg._typing import FloatArray
     from nonneg.applications.audio import Sound
     from nonneg.report.record import Record
     from nonneg.report.sounds import Separated
@@ -161,40 +161,22 @@ def check_sound_folder(folder: Path) -> None:
 
 
 def add_sounds(record: Record, separated: Separated) -> None:
-    """Add the sources to the files of a record, with the samples of each recording where they hold them."""
+    """Add the sources to the files of a record, with the samples of each recording where they fit."""
     import numpy as np
 
     from nonneg.applications.audio import write_sound
     from nonneg.applications.audio.files import EXACT
-
-    def writer(source: FloatArray, rate: int, subtype: str | None) -> Any:
-        return lambda path: write_sound(path, source.T, rate, subtype=subtype)
 
     stems: list[str] = []
     for at, name in enumerate(separated.model.source_names_):
         stem = re.sub(r"[^\w.+-]+", "-", name).strip("-.") or f"source-{at + 1}"
         stems.append(stem if stem.lower() not in [other.lower() for other in stems] else f"{stem}-{at + 1}")
     peak = max(float(np.abs(sources).max()) for sources in separated.sources)
-    entries, several, floats = record.details["sources"], len(separated.sounds) > 1, False
+    entries, several = record.details["sources"], len(separated.sounds) > 1
     for number, (sound, sources) in enumerate(zip(separated.sounds, separated.sources, strict=True), 1):
-        subtype = sound.subtype if sound.subtype in ("FLOAT", "DOUBLE", *EXACT) else None
-        if subtype in EXACT and peak > 1 - 2.0 ** (1 - EXACT[subtype]):
-            subtype, floats = "FLOAT", True
-        parts = _rounded(sources, EXACT[subtype]) if subtype in EXACT else sources
-        for entry, stem, source in zip(entries, stems, parts, strict=True):
+        # Whole numbers end at full scale, which a source may exceed where the recording does not.
+        subtype = sound.subtype if sound.subtype in EXACT and peak <= 1 else "FLOAT"
+        for entry, stem, source in zip(entries, stems, sources, strict=True):
             name = f"recording-{number}-{stem}.wav" if several else f"{stem}.wav"
             entry.setdefault("files", []).append(name)
-            record.files[name] = writer(source, sound.rate, subtype)
-    if floats:
-        terminal.note("note: sources are louder than full scale and were written as 32-bit floats")
-
-
-def _rounded(sources: FloatArray, bits: int) -> FloatArray:
-    """Round sources to whole steps whose sums are those of the recording, rounded."""
-    import numpy as np
-
-    step = 2.0 ** (1 - bits)
-    whole = np.rint(sources / step)
-    loudest = int(np.argmax(np.square(sources).reshape(len(sources), -1).sum(axis=1)))
-    whole[loudest] += np.rint(sources.sum(axis=0) / step) - whole.sum(axis=0)
-    return np.clip(whole * step, -1.0, 1.0 - step)
+            record.files[name] = partial(write_sound, samples=source.T, rate=sound.rate, subtype=subtype)

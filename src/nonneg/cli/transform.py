@@ -37,14 +37,11 @@ _CUBE = f"""
 {PIXELS}
 --maps npy|envi: format of the abundance maps (default: npy)
 """
-_SOUND = """
---group NAME=N,N,...+: regroup the components of the model by hand, as for `nonneg separate`
-"""
 _KINDS = {
     "a table": _TABLE,
     "texts": _TEXTS,
     "a hyperspectral cube": f"{_CUBE}--variable NAME",  # declared for tables
-    "sound files": _SOUND,
+    "sound files": "",
 }
 """What models are applied to, with the options that say something about it."""
 OPTIONS = f"""
@@ -55,12 +52,10 @@ files FILE+: new data: a table as for `nonneg fit`, texts as for `nonneg topics`
 [data]{_TABLE}
 [texts]{_TEXTS}
 [hyperspectral image]{_CUBE}
-[sound]{_SOUND}
 [output]
 --device
 --n-jobs
 """
-KINDS: dict[str, Any] = {"group": {"type": arguments.named_counts}}
 _NO_WEIGHTS = {
     "MutationalSignatures": "its exposures come from `model.transform(catalog)` in Python.",
     "MixedMembership": "it describes the nodes of one graph only. Run `nonneg communities` on the new graph.",
@@ -288,8 +283,6 @@ def _of_sounds(model: Any, folder: Path, options: argparse.Namespace) -> Record:
     from nonneg.report.sounds import Separated
     from nonneg.report.words import entries_of
 
-    if options.group:
-        model.regroup(separate.grouping_by_hand(options.group))
     separate.check_sound_folder(folder)
     sounds = [separate.read_at(path, model.rate_) for path in options.files]
     sources, seconds = terminal.timed(lambda: [model.separate(sound.samples) for sound in sounds])

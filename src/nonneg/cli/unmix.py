@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from nonneg.io.cube import Cube
     from nonneg.report.cubes import Scene
 
-REAL = "samson"
-_RANGE = (401.0, 889.0)  # wavelengths of its first and last band, in nanometers, as published
-_SIZE = (80, 100, 120)  # of the generated image
-
-
 PIXELS = """
 --all-bands: also use the bands that an ENVI header flags as bad (bbl)
 --mask FILE: .npy, True for pixels to use
@@ -28,10 +23,9 @@ PIXELS = """
 """.strip()
 """What `unmix` and `transform` share."""
 OPTIONS = f"""
-cube CUBE?: .npy, .npz, .mat or ENVI (.hdr), rows x columns x bands; or {REAL}, a real image, which is
-    downloaded if necessary
---example: use a generated image
--k/--endmembers K: number of endmembers, or 'auto' to estimate it (default: auto; known for the named images)
+cube FILE?: .npy, .npz, .mat or ENVI (.hdr), rows x columns x bands
+--example: use a generated image of four materials
+-k/--endmembers K: number of endmembers, or 'auto' to estimate it (default: auto; 4 for the example)
 
 [search]
 --method NAME: auto (default), smoothed-spa, snpa, spa, vca, fast-anchor, xray,
@@ -119,26 +113,19 @@ def _opened_scene(options: argparse.Namespace) -> Scene:
     from nonneg.report.cubes import Scene
 
     if (options.cube is None) is not options.example:
-        raise InvalidParameterError(
-            f"Give one of: a file with a cube, the name of a real image ({REAL}), or --example."
-        )
+        raise InvalidParameterError("Give either a file with a cube or --example.")
     number = None if options.endmembers == "auto" else options.endmembers
-    if options.example or (options.cube == REAL and not Path(options.cube).exists()):
-        scene = _known_scene(number or 4, options)
-    else:
-        path = Path(options.cube)
-        scene = Scene(read_image(path, options), path.name, number)
-    if options.endmembers is not None:
-        scene = replace(scene, n_endmembers=number)
-    cube = scene.cube
+    cube, library = _example(options.seed) if options.example else (read_image(options.cube, options), None)
+    if options.example and options.endmembers is None:
+        number = len(library.names)
     if options.wavelengths is not None:
         cube = replace(cube, wavelengths=in_nanometers(read_numbers(options.wavelengths)))
-    library = scene.library
     if options.library is not None:
         library = read_library(options.library)
         # A library that does not fit is told before the work, not after it.
         library.at(cube.kept_wavelengths, cube.kept)
-    return replace(scene, cube=cube, mask=read_numbers(options.mask), library=library)
+    title = "a generated image" if options.example else options.cube.name
+    return Scene(cube, title, number, mask=read_numbers(options.mask), library=library)
 
 
 def read_numbers(path: Path | None) -> Any:
@@ -160,24 +147,15 @@ def read_numbers(path: Path | None) -> Any:
         ) from error
 
 
-def _known_scene(n_materials: int, options: argparse.Namespace) -> Scene:
-    """Generate an image, or load the real one, with the spectra of its materials."""
+def _example(seed: int) -> tuple[Cube, Any]:
+    """Generate an image of four materials, and the library of their spectra."""
     import numpy as np
 
     from nonneg.applications.hyperspectral import Cube, SpectralLibrary
-    from nonneg.datasets import load_samson, scene_like
-    from nonneg.report.cubes import Scene
+    from nonneg.datasets import scene_like
 
-    names: Sequence[str]
-    if options.example:
-        made, title = scene_like(*_SIZE, n_materials, noise=0.01, rng=options.seed), "a generated image"
-        X, spectra, shape, limits = made.X, made.H, _SIZE, (400.0, 2400.0)
-        names = [f"material {at}" for at in range(n_materials)]
-    else:
-        image, title = load_samson(), REAL
-        X, spectra, names = image.X, image.extras["endmembers"], image.names
-        shape, limits = (*(image.sample_shape or (1, -1)), X.shape[1]), _RANGE
-    values = np.asarray(X).reshape(shape)
-    wavelengths = np.linspace(*limits, values.shape[2])
-    library = SpectralLibrary(tuple(names), spectra, wavelengths)
-    return Scene(Cube(values, wavelengths, source=title), title, len(spectra), library=library)
+    made = scene_like(80, 100, 120, 4, noise=0.01, rng=seed)
+    wavelengths = np.linspace(400.0, 2400.0, 120)
+    names = tuple(f"material {at}" for at in range(4))
+    cube = Cube(np.asarray(made.X).reshape(80, 100, 120), wavelengths, source="a generated image")
+    return cube, SpectralLibrary(names, made.H, wavelengths)
