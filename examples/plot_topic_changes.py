@@ -26,7 +26,7 @@ print(model.certificate_["seeds-in-their-topics"])
 # %%
 # The tree joins topics with similar words first.
 tree = model.hierarchy()
-coarse = model.merge_topics(tree.cut(6), texts)
+coarse = model.merge_topics(model.topic_groups(6), texts)
 print(coarse.topic_labels(), np.round(coarse.topic_proportions_, 2))
 
 # %%
@@ -37,6 +37,6 @@ print(finer.edits_[1]["mapping"], finer.topic_labels())
 
 # %%
 figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
-dendrogram(tree.merges, labels=tree.labels, orientation="right", ax=axes, color_threshold=0)
+dendrogram(tree, labels=model.topic_labels(), orientation="right", ax=axes, color_threshold=0)
 axes.set_xlabel("distance")
 plt.show()

@@ -70,7 +70,7 @@ def _changes(options: argparse.Namespace, model: Any) -> dict[str, Any]:
     if options.cut is not None:
         if merge or split:
             raise InvalidParameterError("--cut merges topics by itself. Leave out --merge and --split.")
-        merge = model.hierarchy().cut(options.cut)
+        merge = model.topic_groups(options.cut)
     if not (merge or split or rename):
         raise InvalidParameterError("Nothing to change. Give --merge, --split, --rename or --cut.")
     return {"merge": merge, "split": split, "rename": rename}

@@ -73,7 +73,7 @@ def describe(
         "seconds": seconds,
     }
     course = None if documents.times is None else _over_time(model, shares, documents)
-    merges, selection = model.hierarchy().merges, model.selection_
+    merges, selection = model.hierarchy(), model.selection_
     anchored = "; the anchor word occurs in its topic only" * any(entry["anchor"] for entry in topics)
     told = f"Words are shaded by weight{anchored}. Below them are documents that are mostly about the topic."
     sections = [["The topics", told, block("cards", cards=[_card(entry) for entry in topics])]]

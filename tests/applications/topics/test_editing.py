@@ -119,7 +119,7 @@ def test_names_follow_the_topics(models, planted, tmp_path):
     assert np.array_equal(named.transform(X), model.transform(X))
     assert named.certificate_ is model.certificate_
     assert named.topic_labels()[0] == "sports"
-    assert named.topic_labels(2)[3] == ", ".join(model.top_words(2)[3])
+    assert named.topic_labels()[3] == ", ".join(model.top_words(3)[3])
     merged = named.merge_topics(["money", 3], X)
     assert merged.topic_names_[merged.edits_[-1]["mapping"][3][0]] == "money"
     # A name does not stand for a topic of which it was the smaller part.

@@ -27,7 +27,6 @@ def test_options_of_iterations_reach_the_method(counts):
         counts
     )
     assert max(told) == 2
-    assert TopicModel(3, device="auto", method="spa").fit(counts).n_topics_ == 3
     with pytest.raises(UnsupportedError, match="does not accept device"):
         TopicModel(3, device="cuda", method="spa").fit(counts)
     selected = TopicModel([3], random_state=0).fit(counts)

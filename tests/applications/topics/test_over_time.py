@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from nonneg.applications import TopicModel
-from nonneg.applications.topics.editing import topic_hierarchy
 from nonneg.applications.topics.over_time import read_dates, topics_over_time
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError, UnknownNameError
 
@@ -126,29 +125,27 @@ def test_the_model_brings_proportions_and_labels():
 
 
 def test_the_tree_joins_planted_families_first():
+    # Three families of three subjects: half of the words of a document are those of the family.
     rng = np.random.default_rng(0)
-    families = rng.dirichlet(np.full(60, 0.1), size=3)
-    topics = np.array([0.6 * families[at // 3] + 0.4 * rng.dirichlet(np.full(60, 0.1)) for at in range(9)])
-    tree = topic_hierarchy(topics, [f"t{at}" for at in range(9)])
-    assert tree.cut(3) == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
-    assert tree.cut(1) == [list(range(9))]
-    assert tree.cut(9) == [[at] for at in range(9)]
+    counts = np.zeros((270, 120))
+    for row in range(270):
+        subject = row % 9
+        counts[row, 10 * (subject // 3) : 10 * (subject // 3) + 10] += rng.multinomial(20, np.full(10, 0.1))
+        counts[row, 30 + 10 * subject : 40 + 10 * subject] += rng.multinomial(20, np.full(10, 0.1))
+    model = TopicModel(9, random_state=0).fit(counts)
+    subjects = model.topics_[:, 30:].reshape(9, 9, 10).sum(axis=2).argmax(axis=1)
+    families = [{subjects[at] // 3 for at in group} for group in model.topic_groups(3)]
+    assert sorted(map(len, families)) == [1, 1, 1]
+    assert set.union(*families) == {0, 1, 2}
+    assert model.topic_groups(1) == [list(range(9))]
+    assert model.topic_groups(9) == [[at] for at in range(9)]
     for n_groups in range(1, 10):
-        assert len(tree.cut(n_groups)) == n_groups
-    assert np.all(np.diff(tree.merges[:, 2]) >= 0)
-    assert 0 < tree.merges[0, 2] < np.sqrt(2)
+        assert len(model.topic_groups(n_groups)) == n_groups
+    tree = model.hierarchy()
+    assert np.all(np.diff(tree[:, 2]) >= 0)
+    assert 0 < tree[0, 2] < np.sqrt(2)
     for wrong in (10, 2.5):
         with pytest.raises(InvalidParameterError, match=f"from 1 to the number of topics, 9; got {wrong}"):
-            tree.cut(wrong)
-
-
-def test_a_model_is_cut_at_any_level():
-    texts = ["cat dog pet", "dog cat pet", "bond stock", "stock market bond", "pet dog", "market stock"] * 2
-    texts += ["tree leaf", "leaf tree root", "root tree"] * 2
-    model = TopicModel(3, random_state=0).fit(texts)
-    tree = model.hierarchy()
-    assert tree.labels == model.topic_labels()
-    two = model.merge_topics(tree.cut(2), texts)
-    assert len(two.topics_) == 2
-    one = TopicModel(1, random_state=0).fit(texts).hierarchy()
-    assert one.cut(1) == [[0]]
+            model.topic_groups(wrong)
+    assert len(model.merge_topics(model.topic_groups(2), counts).topics_) == 2
+    assert TopicModel(1, random_state=0).fit(counts).topic_groups(1) == [[0]]

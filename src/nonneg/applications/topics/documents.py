@@ -125,12 +125,10 @@ def used_words(counts: Any, min_df: int, max_df: float) -> IntArray:
     rare = frequencies < max(1, min_df)
     words = np.flatnonzero(~rare & ~common)
     if not len(words):
-        remedy = "Lower min_df" if rare.any() else "Raise max_df"
         raise InvalidDataError(
-            f"No word is left of {counts.shape[1]} in {n_documents} documents: "
-            f"{int(np.sum(frequencies == 0))} occur nowhere, {int(np.sum(rare & (frequencies > 0)))} in "
-            f"fewer than min_df={min_df}, {int(np.sum(common))} in more than max_df={max_df} of the "
-            f"documents or in all. {remedy}, or pass more documents."
+            f"No word is left of {counts.shape[1]}: {int(rare.sum())} are in fewer than min_df={min_df} of "
+            f"the {n_documents} documents, the others in more than max_df={max_df} of them or in all. Change "
+            "these limits, or pass more documents."
         )
     return words
 

@@ -93,13 +93,11 @@ def _matrix(path: Path, vocabulary: Path | None) -> Documents:
     try:
         table = read_table(path)
     except FileFormatError as error:
-        rows = _table_rows(path) if _ending(path) in TABLES else []
-        if not rows:
+        if _ending(path) not in TABLES:
             raise
-        reason = str(error).partition(". ")[0]
         raise FileFormatError(
-            f"{reason}. A table without --text-column is read as word counts; if one of its columns "
-            f"contains texts, name it with --text-column: {rows[0][:20]}."
+            f"{str(error).partition('. ')[0]}. A table without --text-column is read as word counts: name "
+            "the column of texts with it."
         ) from error
     words = None if table.column_names is None else list(table.column_names)
     if vocabulary is not None:

@@ -28,7 +28,6 @@ from nonneg.applications.topics.documents import rows_of_sum_one, term_weights, 
 from nonneg.certificates.certificate import Certificate
 from nonneg.data import as_data_matrix
 from nonneg.estimators.nmf import NMF, non_negative_factorization
-from nonneg.exceptions import InvalidParameterError
 from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.separable.certificate import with_statements
@@ -133,8 +132,7 @@ def find_anchor_words(
 ) -> SelectionResult:
     """Search for anchor words."""
     name = ANCHOR_METHODS.name_of(method)
-    settings = merit_settings(to_float64(points), n_topics, options) if name == "merit" else {}
-    settings |= options
+    settings = (merit_settings(to_float64(points), n_topics) if name == "merit" else {}) | options
     entry = ANCHOR_METHODS.find(name)
     if entry.kind == "convex":
         settings["verbose"] = verbose
@@ -146,20 +144,16 @@ def find_anchor_words(
         return with_statements(entry.run(data, n_topics, rng=rng, **settings), data)
 
 
-def merit_settings(points: FloatArray, n_topics: int, options: Mapping[str, Any]) -> dict[str, Any]:
+def merit_settings(points: FloatArray, n_topics: int) -> dict[str, Any]:
     """Return the options with which the paper runs MERIT on words."""
     # MERIT starts from the anchors of successive projections and goes on at iteration t, the whole part of
     # ``sqrt(n_words) / ||R||`` with R the residuals of that start, to iteration 100 or a duality gap of 0.25.
-    common = {"lam": LAM, "mu": MU, "tol": GAP}
-    if "init" in options or "t_init" in options:
-        return {**common, "max_iter": LAST_ITERATION}
     first = select_anchors(points, n_topics, method="spa").anchors
     vertices = points[first]
     residual = points - anchor_weights(as_data_matrix(points), vertices, sum_to_one=True) @ vertices
-    size = float(np.linalg.norm(residual))
-    t = math.inf if size == 0 else math.sqrt(len(points)) / size
-    t = int(np.clip(math.floor(min(t, 1e6)) - 1, 1, LAST_ITERATION - 1))
-    return {**common, "init": first, "t_init": t, "max_iter": LAST_ITERATION - t}
+    t = math.floor(math.sqrt(len(points)) / max(float(np.linalg.norm(residual)), 1e-6)) - 1
+    t = min(max(t, 1), LAST_ITERATION - 1)
+    return {"lam": LAM, "mu": MU, "tol": GAP, "init": first, "t_init": t, "max_iter": LAST_ITERATION - t}
 
 
 def topics_of_anchors(weights: Any, anchors: IntArray) -> FloatArray:
@@ -177,15 +171,10 @@ def _anchor_method(name: str) -> Callable[[Task], Topics]:
         if task.anchors is not None:
             return Topics(topics_of_anchors(weights, task.anchors), task.anchors)
         # As many directions as there can be: few documents span few.
-        n_directions = max(1, min(2 * task.n_topics, *weights.shape))
-        if n_directions < task.n_topics:
-            raise InvalidParameterError(
-                f"n_topics={task.n_topics} is more than {weights.shape[0]} documents with "
-                f"{weights.shape[1]} used words can distinguish. Ask for fewer."
-            )
+        points = reduced_words(weights, min(2 * task.n_topics, *weights.shape))
         result = find_anchor_words(
-            reduced_words(weights, n_directions), task.n_topics, method=name, rng=task.rng,
-            n_jobs=task.n_jobs, verbose=task.verbose, **task.params,
+            points, task.n_topics, method=name, rng=task.rng, n_jobs=task.n_jobs, verbose=task.verbose,
+            **task.params,
         )  # fmt: skip
         topics = topics_of_anchors(weights, result.anchors)
         return Topics(topics, result.anchors, result.n_iter, result.certificate, result)

@@ -11,11 +11,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.cluster.hierarchy import cut_tree, linkage
 from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import pdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from nonneg._arguments import is_count
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray, IntArray
@@ -34,7 +37,7 @@ from nonneg.applications.topics.documents import (
     unit_rows,
     used_words,
 )
-from nonneg.applications.topics.editing import TopicHierarchy, edited, topic_hierarchy
+from nonneg.applications.topics.editing import edited
 from nonneg.applications.topics.methods import METHODS, Task, document_weights
 from nonneg.applications.topics.number_of_topics import CANDIDATES, compare_numbers
 from nonneg.applications.topics.over_time import TopicsOverTime, topics_over_time
@@ -400,24 +403,16 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         best = top_words(self.components_, n)
         return [self._names(row[self.components_[topic, row] > 0]) for topic, row in enumerate(best)]
 
-    def topic_labels(self, n_words: int = 3) -> list[str]:
-        """Return what to call the topics: their names, or else their top words.
-
-        Parameters
-        ----------
-        n_words : int, default 3
-            Number of words for a topic without a name.
+    def topic_labels(self) -> list[str]:
+        """Return what to call the topics.
 
         Returns
         -------
         list of str
-            One label per topic.
+            The names of the topics, and the three top words of those without one.
         """
-        words = self.top_words(n_words)
-        return [
-            name or ", ".join(str(word) for word in top)
-            for name, top in zip(self.topic_names_, words, strict=True)
-        ]
+        words = [", ".join(map(str, top)) for top in self.top_words(3)]
+        return [name or top for name, top in zip(self.topic_names_, words, strict=True)]
 
     def representative_documents(self, X: Any, n: int = 3) -> list[IntArray]:
         """Return the most representative documents of every topic.
@@ -440,21 +435,42 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         order = np.argsort(-strength, axis=0, kind="stable")[: max(1, n)]
         return [order[proportions[order[:, at], at] > 0, at] for at in range(proportions.shape[1])]
 
-    def hierarchy(self) -> TopicHierarchy:
+    def hierarchy(self) -> FloatArray:
         """Return a tree over the topics, in which the nearest ones are joined first.
 
         Returns
         -------
-        TopicHierarchy
-            Its `cut` returns groups of topics at any level, which `merge_topics` accepts.
-
-        Notes
-        -----
-        The distance between two topics is the Euclidean distance between their rows of `components_`, scaled
-        to unit length: from 0 (the same) to 1.41 (no word in common). Groups are joined by Ward's criterion.
+        array of shape (n_topics - 1, 4)
+            SciPy's linkage matrix, by Ward's criterion on rows of `components_` of unit length: which two are
+            joined, at which distance (from 0 to 1.41, no word in common), and how many topics are below.
+            `scipy.cluster.hierarchy.dendrogram` draws it.
         """
         check_is_fitted(self, "components_")
-        return topic_hierarchy(self.components_, self.topic_labels())
+        # Distances that differ in their last digits only would depend on the machine.
+        distances = np.round(pdist(unit_rows(self.components_.astype(np.float64))), 9)
+        return linkage(distances, "ward") if len(distances) else np.empty((0, 4))
+
+    def topic_groups(self, n_groups: int) -> list[list[int]]:
+        """Return the groups of topics below a cut through the `hierarchy`.
+
+        Parameters
+        ----------
+        n_groups : int
+            Number of groups.
+
+        Returns
+        -------
+        list of list of int
+            The topics of every group, as `merge_topics` accepts them.
+        """
+        tree = self.hierarchy()
+        if n_groups not in range(1, self.n_topics_ + 1):
+            raise InvalidParameterError(
+                f"n_groups must be an integer from 1 to the number of topics, {self.n_topics_}; got "
+                f"{n_groups!r}."
+            )
+        groups = cut_tree(tree, n_clusters=n_groups).ravel() if len(tree) else np.zeros(1)
+        return sorted(np.flatnonzero(groups == at).tolist() for at in np.unique(groups))
 
     def over_time(self, X: Any, times: Any, *, unit: str | None = None) -> TopicsOverTime:
         """Return the mean topic proportions of documents by period.
@@ -485,7 +501,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         ----------
         topics : sequence of int or str, or sequence of such sequences
             The topics to merge, by number or name, such as ``[3, 7]``; or several groups, such as
-            ``[[3, 7], [0, 5]]``. The groups of a `hierarchy` can be passed as they are.
+            ``[[3, 7], [0, 5]]``, as `topic_groups` returns them.
         X : sequence of str, or array, sparse matrix or data frame of shape (n_documents, n_words)
             The documents of the fit, from which proportions, coherence and certificate are recomputed.
 
@@ -553,7 +569,14 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
     def _fit_counts(self, counts: Any, *, again: bool = False) -> FloatArray:
         """Find topics, `again` as many and in the same order as before; return the proportions."""
         name = METHODS.name_of(self.method)
-        params = self._method_params(name)
+        if self.anchors is not None and name in ("nmf", "kl"):
+            raise UnsupportedError(
+                f"method={name!r} does not use anchor words. Choose an anchor method, such as 'spa', or pass "
+                "seed_words to 'nmf'."
+            )
+        if self.seed_words is not None and name != "nmf":
+            raise UnsupportedError(f"method={name!r} does not use seed words; 'nmf' does.")
+        params = method_parameters(METHODS, name, self, "device")
         candidates = [self.n_topics_] if again else self._candidates()
         least = min(candidates or [2])
         words = used_words(counts, self.min_df, float(self.max_df))
@@ -606,28 +629,14 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         self._base = components[order]
         return proportions[:, order]
 
-    def _method_params(self, name: str) -> dict[str, Any]:
-        if self.anchors is not None and name in ("nmf", "kl"):
-            raise UnsupportedError(
-                f"method={name!r} does not use anchor words. Choose an anchor method, such as 'spa', or pass "
-                "seed_words to 'nmf'."
-            )
-        if self.seed_words is not None and name != "nmf":
-            raise UnsupportedError(f"method={name!r} does not use seed words; 'nmf' does.")
-        # Any method may be told to look for a device.
-        anywhere = self.device == "auto" and "device" not in METHODS[name].shared
-        return method_parameters(METHODS, name, self, *([] if anywhere else ["device"]))
-
     def _candidates(self) -> list[int] | None:
         """Return the numbers of topics to choose from; None for the usual ones."""
-        if isinstance(self.n_topics, Integral):
-            return [int(self.n_topics)]
-        if self.anchors is not None:
+        if self.anchors is not None and not isinstance(self.n_topics, Integral):
             return [len(self.anchors)]
         if self.n_topics is None or isinstance(self.n_topics, str):
             return None
-        numbers = [int(k) for k in np.ravel(self.n_topics)]
-        if not numbers or min(numbers) < 1 or numbers != np.ravel(self.n_topics).tolist():
+        numbers: list[int] = np.ravel(self.n_topics).tolist()
+        if not numbers or not all(is_count(k) for k in numbers):
             raise InvalidParameterError(
                 "n_topics must be an integer of at least 1, 'auto', or a sequence of such integers to choose "
                 f"from; got {self.n_topics!r}."
@@ -746,13 +755,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
     ) -> IntArray:
         """Set what follows from topics and their proportions in documents; return ``order[new] = old``."""
         # Fits and edits end here. Topics are numbered by their share, except where the user chose the order.
+        # Shares that differ in their last digits only would depend on the machine.
         shares = proportions.sum(axis=0) / (float(proportions.sum()) or 1.0)
-        order = np.arange(len(components))
-        if not in_order:
-            # Shares that differ in their last digits only would depend on the machine.
-            order = np.argsort(-np.round(shares, 9), kind="stable")
-            components, proportions, shares = components[order], proportions[:, order], shares[order]
-            anchors = None if anchors is None else anchors[order]
+        order = np.arange(len(components)) if in_order else np.argsort(-np.round(shares, 9), kind="stable")
+        components, proportions, shares = components[order], proportions[:, order], shares[order]
+        anchors = None if anchors is None else anchors[order]
         words = self.word_indices_
         self.components_ = np.zeros((len(components), self.n_features_in_), dtype=proportions.dtype)
         self.components_[:, words] = components
