@@ -62,7 +62,7 @@ def damage(folder: Path, how: str) -> None:
         ("broken result", "expected JSON"),
         ("another section", "is damaged"),
         ("other shades", "expected JSON"),
-        ("an older record", "has the format 1; expected 4. Run `nonneg fit` again"),
+        ("an older record", "has the format 1; expected 5. Run `nonneg fit` again"),
         ("a part", "lacks versions. Run `nonneg fit` again"),
         ("bare", "is not the record of a nonneg run"),
     ],

@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> None:
         said["verbose"] = 0  # greedy methods have no iterations to show
     model = SeparableNMF(None if options.anchors == "auto" else options.anchors, **said)
     W, seconds = terminal.timed(model.fit_transform, table.X)
-    record = describe_anchors(model, table, seconds, W=W)
+    record = describe_anchors(model, table, seconds, W)
     record.files = {
         "W.npy": files.array_file(W),
         "H.npy": files.array_file(model.components_),

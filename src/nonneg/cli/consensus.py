@@ -55,6 +55,7 @@ def run(options: argparse.Namespace) -> None:
     from nonneg.consensus.genes import variable_genes
     from nonneg.io.hdf5 import layer_names, read_cell_column
     from nonneg.report import consensus, words
+    from nonneg.report.tables import group_means
 
     folder = arguments.output_folder(options, options.file, "consensus")
     tables.check_h5ad(options)
@@ -92,7 +93,7 @@ def run(options: argparse.Namespace) -> None:
     tables.name_features(model, None if table.column_names is None else factorized)
     counts = counts[:, counted]
     scores = model.gene_spectra(counts, W, units="z-score")
-    groups = consensus.usage_by_group(W, labels, options.group_by or "")
+    groups = () if labels is None else group_means(W, labels)
     numbers = [f"program_{at}" for at in range(model.n_components_)]
     gene = ("gene", *numbers)
     written: dict[str, Any] = {
@@ -104,10 +105,12 @@ def run(options: argparse.Namespace) -> None:
         tpm = model.gene_spectra(counts, W, units="tpm")
         written["gene_tpm.tsv"] = (gene, files.named_rows(known, tpm.T))
     if groups:
-        rows = [[each["name"], each["n"], *each["usage"].tolist()] for each in groups["entries"]]
+        rows = [[each["group"], each["n_samples"], *each["shares"].tolist()] for each in groups]
         written["usage_by_group.tsv"] = (options.group_by, "samples", *numbers), rows
-    record = consensus.describe(model, table, seconds, scores=scores, names=known, groups=groups)
-    top = zip(*([name for name, _ in each["top"]] for each in record.details["programs"]), strict=True)
+    record = consensus.describe(
+        model, table, seconds, scores=scores, names=known, groups=groups, by=options.group_by
+    )
+    top = [[known[at] for at in row] for row in np.argsort(-scores, axis=1, kind="stable")[:, :20].T]
     written["top_genes.tsv"] = ("rank", *numbers), [[at + 1, *row] for at, row in enumerate(top)]
     add_tables(record, model, written)
     copies = tables.write_h5ad(options, model, W, factorized)

@@ -23,6 +23,6 @@ def run(options: argparse.Namespace) -> None:
     terminal.progress(f"{len(table.X)} images of 8 x 8 pixels, 16 components")
     model = NMF(16, random_state=0, verbose=int(not options.quiet))
     W, seconds = terminal.timed(model.fit_transform, table.X)
-    record = describe_fit(model, table, seconds, W=W, image_shape=(8, 8))
+    record = describe_fit(model, table, seconds, W, image_shape=(8, 8))
     files.add_factors(record, table, W)
     terminal.finish(folder, record)

@@ -49,6 +49,8 @@ KINDS: dict[str, Any] = {"loss": arguments.number_or_name, "image_shape": argume
 
 def run(options: argparse.Namespace) -> None:
     """Read, factorize, write."""
+    import numpy as np
+
     from nonneg import NMF
     from nonneg.cli import files
     from nonneg.report.tables import describe_fit
@@ -68,12 +70,15 @@ def run(options: argparse.Namespace) -> None:
         )  # fmt: skip
         X = table.X if client is None else _chunks(table, client, options)
         W, seconds = terminal.timed(_fit_transform, model, X, uncertainty)
-    image_shape = options.image_shape
-    record = describe_fit(model, table, seconds, W=W, image_shape=image_shape, uncertainty=uncertainty)
+    residuals = None
+    if uncertainty is not None:
+        residuals = np.where(
+            np.isfinite(uncertainty), (table.X - W @ model.components_) / uncertainty, np.nan
+        )
+    record = describe_fit(model, table, seconds, W, image_shape=options.image_shape, residuals=residuals)
     files.add_factors(record, table, W)
     tables.name_features(model, table.column_names)
-    if uncertainty is not None:
-        residuals = (table.X - W @ model.components_) / uncertainty
+    if residuals is not None:
         rows, columns = table.row_names, table.column_names
         record.files["scaled_residuals.csv"] = files.factor_file(residuals, "sample", rows, columns)
     copies = tables.write_h5ad(options, model, W, table.column_names)

@@ -89,10 +89,9 @@ def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, r
         "assign",
         f"Known signatures of {options.file.name}",
         f"{len(used)} of {len(answer.names)} known signatures are active in {n_tumors} tumors.",
-        f"{len(intervals) / n_tumors:.1f} signatures per tumor, in {seconds:.1f} s.",
-        {"tumors": n_tumors, "active signatures": len(used)},
+        (),
         table_facts(table),
-        {"prevalence": {answer.names[at]: float(answer.prevalence[at]) for at in used}},
+        {"prevalence": {answer.names[at]: float(answer.prevalence[at]) for at in used}, "seconds": seconds},
         {"reference": options.reference.name, "n_bootstrap": options.n_bootstrap, "seed": options.seed},
     )
     names = ("sample", *(answer.names[at] for at in used))

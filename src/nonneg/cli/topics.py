@@ -65,7 +65,7 @@ def write_topics(
     """Write the results, and say what they are."""
     from nonneg.report import topics
 
-    record = topics.describe(model, documents, seconds, proportions=proportions, inputs=inputs)
+    record = topics.describe(model, documents, seconds, proportions, **inputs)
     over_time = record.details["over_time"]
     if over_time is not None and (missing := topics.missing_dates(over_time)):
         terminal.note(f"note: {missing}")

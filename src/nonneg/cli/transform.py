@@ -184,7 +184,7 @@ def _record(W: Any, source: str, seconds: float, *nouns: str, error: float | Non
     said = [counted(count, noun) for count, noun in zip(W.shape, nouns, strict=True)]
     said += [] if error is None else [f"relative error {error:.4g}"]
     result = {"n_samples": len(W), "n_components": W.shape[1], "relative_error": error, "seconds": seconds}
-    return Record("transform", f"Weights of {source}", ", ".join(said), "", {}, {"source": source}, result)
+    return Record("transform", f"Weights of {source}", ", ".join(said), (), {"source": source}, result)
 
 
 def _of_table(model: Any, path: Path, options: argparse.Namespace) -> tuple[Record, list[Path]]:
@@ -294,8 +294,7 @@ def _of_sounds(model: Any, folder: Path, options: argparse.Namespace) -> Record:
         "transform",
         f"Sources of {', '.join(files)}",
         f"{told} of the energy",
-        "",
-        {},
+        (),
         {"source": ", ".join(files), "files": files, "rate": rate},
         {"n_sources": len(entries), "seconds": seconds},
         details={"sources": entries},

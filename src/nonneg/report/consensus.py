@@ -9,25 +9,18 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray
-from nonneg.applications.signatures import CHANNELS
 from nonneg.consensus.certificate import are_stable
 from nonneg.io import Table
 from nonneg.report import drawings, words
 from nonneg.report.record import Record, block, of_estimator, picked, table_facts
-from nonneg.report.tables import group_means, group_rows
+from nonneg.report.tables import by_group
 
 _N_TOP = 20  # genes that are named for a program
 _N_SHOWN = 120  # components in the clustergram
-_COLUMNS = {
-    "stability": ("stability", "{:.2f}".format),
-    "recurrence": ("restarts", "{:.0%}".format),
-    "usage": ("usage", words.percent),
-    "top": ("top genes", words.shaded),
-    "match": (
-        "match (nearest, cosine)",
-        lambda one: f"{one['name'] or 'none'} ({one['nearest']}, cosine {one['cosine']:.3f})",
-    ),
-}
+_NUMBERS = (
+    "The stability is the mean silhouette of clusters of components: 1 if all restarts agree, 0 or less if "
+    "components cannot be distinguished. The error is that of the consensus with refitted usages."
+)
 
 
 def describe(
@@ -38,108 +31,83 @@ def describe(
     scores: FloatArray | None = None,
     names: Sequence[str] = (),
     matches: Sequence[Any] | None = None,
-    groups: Mapping[str, Any] | None = None,
+    groups: Sequence[Mapping[str, Any]] = (),
+    by: str | None = "group",
 ) -> Record:
     """Return the record of a consensus, with scores of genes, or of mutational signatures, with matches."""
     consensus, about = getattr(model, "consensus_", model), table_facts(data)
-    command, one = ("consensus", "program") if consensus is model else ("signatures", "signature")
+    command, one, of = "consensus", "program", "Consensus programs"
+    if consensus is not model:
+        command, one, of = "signatures", "signature", "Mutational signatures"
     best = next(each for each in consensus.ranks_ if each.n_components == consensus.n_components_)
-    restarts, k, stable = consensus.restarts_, best.n_components, are_stable(best)
-    programs = words.entries_of(
-        number=range(k),
-        stable=map(bool, stable),
-        **{name: getattr(best, name).tolist() for name in ("stability", "recurrence", "usage")},
-    )
-    spectra = []
+    restarts, k, stable, reason = consensus.restarts_, best.n_components, are_stable(best), model.rank_reason_
+    measures = {name: getattr(best, name).tolist() for name in ("stability", "recurrence", "usage")}
+    programs = words.entries_of(number=range(k), stable=map(bool, stable), **measures)
     for at, program in enumerate(programs):
         if scores is not None:
-            top = np.argsort(-scores[at], kind="stable")[:_N_TOP].tolist()
-            program["top"] = [(names[gene], float(scores[at, gene])) for gene in top]
+            program["top_genes"] = words.strongest(scores[at], names, _N_TOP)
         else:
             program["spectrum"] = model.signatures_[at]
-            program["match"] = None if matches is None else asdict(matches[at])
-            spectra.append(block("signature", shares=model.signatures_[at], title=f"Signature {at}"))
-    n_stable = int(np.sum(stable))
+            program |= {} if matches is None else asdict(matches[at])
+    n_stable, ranks = int(np.sum(stable)), [each.row() for each in consensus.ranks_]
     result = {
         "n_components": k,
         **picked(best, "error", "n_outliers"),
         "mean_stability": best.silhouette,
-        "reason": model.rank_reason_,
+        "reason": reason,
         "n_stable": n_stable,
         "n_found": len(best.density),
         "n_restarts": len(restarts),
         "converged": float(np.mean(restarts.converged[restarts.of(k)])),
-    } | ({} if seconds is None else {"seconds": seconds})
-    unclear = len(consensus.ranks_) == 1 or model.rank_reason_.startswith("No number stands out")
+        **({} if seconds is None else {"seconds": seconds}),
+    }
+    unclear = len(ranks) == 1 or reason.startswith("No number stands out")
     recommended = "" if unclear else " is recommended" if k == 1 else " are recommended"
-    rows, columns = about["shape"]
-    size = words.samples(about)
-    if command == "signatures":
-        tumors = words.counted(columns if rows == len(CHANNELS) else rows, "tumor")
-        size = f"{tumors} with 96 mutation types"
-    of = {"consensus": "Consensus programs", "signatures": "Mutational signatures"}[command]
-    tiles, ranks = ("mean_stability", "n_restarts", "seconds"), [each.row() for each in consensus.ranks_]
-    sections = [
-        _numbers(ranks, result, one),
-        ["Do the restarts agree?", *_clustergram(best, result, one)],
-        [f"The {one}s", block("table"), block("row", drawings=spectra)],
+    curves = drawings.curves(
+        [row["n_components"] for row in ranks],
+        {name: [row[name] for row in ranks] for name in ("stability", "error")}, f"{one}s", k,
+    )  # fmt: skip
+    shown = ("number", *measures, "top_genes", "name", "nearest", "cosine")
+    table = words.rows_of(programs, *shown)
+    spectra = [
+        block("signature", shares=program["spectrum"], title=f"Signature {at}")
+        for at, program in enumerate(programs)
+        if scores is None
     ]
-    if groups:
-        entries = group_rows(groups["by"], [each.values() for each in groups["entries"]], one)
-        sections.append([f"Usage by {groups['by']}", f"The mean share of every {one}.", entries])
     return Record(
         command,
         f"{of} of {about['source']}",
         f"{words.counted(k, one)}{recommended}, {'all' if n_stable == k else n_stable} of them stable.",
-        words.lead(size, about, words.counted(len(restarts), "restart"), result),
-        {f"{one}s": k} | {name: result[name] for name in tiles if name in result},
+        ["n_components", "mean_stability", "n_restarts"],
         about,
         result,
         details={"ranks": ranks, "programs": programs, "groups": groups},
-        remarks=[model.rank_reason_],
-        table=words.rows_of(programs, {"number": one} | _COLUMNS),
-        sections=sections,
+        remarks=[reason],
+        table=table,
+        sections=[
+            [
+                f"Which number of {one}s",
+                reason,
+                len(ranks) > 1 and curves,
+                words.rows_of(ranks, *ranks[0]),
+                _NUMBERS,
+            ],
+            ["Do the restarts agree?", *_clustergram(best, one)],
+            [f"The {one}s", table, spectra and block("row", drawings=spectra)],
+            by_group(by, groups, one),
+        ],
         **of_estimator(model),
     )
 
 
-def usage_by_group(W: FloatArray, labels: Sequence[Any] | None, by: str) -> dict[str, Any] | None:
-    """Return the mean shares of the programs in every group of samples."""
-    if labels is None:
-        return None
-    names = ("name", "n", "usage")
-    return {"by": by, "entries": [dict(zip(names, one, strict=True)) for one in group_means(W, labels)]}
-
-
-def _numbers(ranks: Sequence[Mapping[str, Any]], result: Mapping[str, Any], one: str) -> list[Any]:
-    """Return the section that compares the numbers of components."""
-    measures = {"mean stability": "stability", "error": "error"}
-    curves = drawings.curves(
-        [row["n_components"] for row in ranks],
-        {what: [row[name] for row in ranks] for what, name in measures.items()},
-        f"{one}s", result["n_components"],
-    )  # fmt: skip
-    compared = [
-        {name.removeprefix("n_").replace("_", " "): value for name, value in row.items()} for row in ranks
-    ]
-    told = (
-        f"The stability of a {one} is the mean silhouette of its cluster: 1 if all restarts agree on it, 0 "
-        "or less if it cannot be distinguished from others. The error is that of the consensus with refitted "
-        "usages."
-    )
-    note = block("note", text=told)
-    return [f"Which number of {one}s", result["reason"], curves if len(ranks) > 1 else None, compared, note]
-
-
-def _clustergram(best: Any, result: Mapping[str, Any], one: str) -> list[Any]:
-    """Return the distances of some components of all restarts, sorted by cluster."""
+def _clustergram(best: Any, one: str) -> list[Any]:
+    """Return the similarities of some components of all restarts, sorted by cluster."""
     shown = np.linspace(0, len(best.distances) - 1, min(_N_SHOWN, len(best.distances))).round().astype(int)
     near = 1.0 - best.distances[np.ix_(shown, shown)].astype(float) / np.sqrt(2.0)
     told = (
-        f"All {words.counted(result['n_found'], one)} of all restarts are compared. Squares along the "
+        f"The {words.counted(len(best.density), one)} of all restarts are compared, but for "
+        f"{words.counted(best.n_outliers, 'outlier')} unlike those of other restarts. Squares along the "
         "diagonal are clusters that many restarts found."
     )
-    if outliers := result["n_outliers"]:
-        told += f" {words.counted(outliers, one)} unlike those of other restarts left out as outliers."
-    caption = f"{one}s of all restarts, by cluster"
-    return [told, block("pictures", pictures=[(drawings.shades(near, 1.0), caption, None)], kind="huge")]
+    picture = (drawings.shades(near, 1.0), f"{one}s of all restarts, by cluster", None)
+    return [told, block("pictures", pictures=[picture], kind="huge")]

@@ -18,14 +18,15 @@ from nonneg.report.record import Record, block, of_estimator, picked
 _N_MAPS = 60  # maximum number of maps shown
 _N_NAMED = 10  # maximum number of isolated pixels that are named
 _LONGEST = 420  # pixels along the long side of a picture
-_COLUMNS = {
-    "endmember": "endmember",
-    "row": "row",
-    "column": "column",
-    "mean_abundance": ("mean abundance", words.percent),
-    "name": "looks like",
-    "angle": ("angle", "{:.2f}°".format),
-}
+_SHOWN = ("endmember", "row", "column", "mean_abundance", "name", "angle")
+_ENDMEMBERS = (
+    "Spectra of the endmembers; dashed, where there is a library, the most similar known spectra at the same "
+    "brightness, whose angle is in degrees."
+)
+_MAPS = (
+    "Abundance of each endmember in every pixel; the strongest shade is an abundance of one. Pixels without "
+    "data or that the endmembers do not explain are hatched."
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
     """Return the record of an unmixed image."""
     cube, k = scene.cube, model.n_endmembers_
     match = None if scene.library is None else model.match(scene.library)
-    n_pixels, how = int(model.mask_.sum()), model.result_.facts.get("how")
+    n_pixels = int(model.mask_.sum())
     data = {
         "source": Path(cube.source).name or cube.source,
         "shape": cube.shape,
@@ -60,9 +61,7 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
     result = {
         **picked(model, "n_endmembers_", "constraint", "relative_error_"),
         "method": model.result_.method,
-        "how": how,
-        # Minimum volume gives endmembers that no pixel has to equal.
-        "pure": "volume" not in f"{model.result_.method} {how}",
+        "how": model.result_.facts.get("how"),
         "explained": 1.0 - float(model.relative_error_) ** 2,
         "estimates": model.n_endmembers_estimates_,
         "mean_angle": None if match is None else float(np.nanmean(match.angles)),
@@ -77,29 +76,27 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
         # NaN, which the table leaves out, where none is near.
         angle=[None] * k if match is None else np.where(match.chosen < 0, np.nan, match.angles).tolist(),
     )
-    known = "" if match is None else "; dashed: the most similar known spectra, at the same brightness"
-    colors, (rows, columns, bands) = drawings.colors(k), map(words.number, cube.shape)
-    by, told = how if how and result["method"] == "auto" else result["method"], ""
-    if result["estimates"]:
-        told = f" The number of endmembers was estimated: {listed(result['estimates'])}."
+    colors, estimates = drawings.colors(k), model.n_endmembers_estimates_
+    table = words.rows_of(endmembers, *_SHOWN)
     return Record(
         "unmix",
         f"Unmixing of {scene.title}",
         _answer(data, result),
-        words.lead(f"{rows} x {columns} pixels with {bands} bands", data, by, result) + told,
-        {name: (data | result)[name] for name in ("n_endmembers", "relative_error", "n_pixels", "seconds")},
+        ["n_endmembers", "relative_error", "n_pixels", "seconds"],
         data,
         result,
         details={"endmembers": endmembers},
-        table=words.rows_of(endmembers, _COLUMNS),
+        table=table,
         sections=[
-            ["The image", _photo(model, cube, colors, "pure" if result["pure"] else "purest")],
+            ["The image", _photo(model, cube, colors)],
             [
                 "The endmembers",
-                _spectra(model, scene, match, colors, f"The spectra of the endmembers{known}."),
-                block("table", colors=colors),
+                _ENDMEMBERS,
+                estimates and f"Their number was estimated: {listed(estimates)}.",
+                _spectra(model, scene, match, colors),
+                block("table", rows=table, colors=colors),
             ],
-            ["The maps", *_maps(model, data, endmembers, colors)],
+            ["The maps", _MAPS, _maps(model, endmember_names(endmembers), colors)],
         ],
         **of_estimator(model),
     )
@@ -114,10 +111,9 @@ def _answer(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
         told += f"; they are {result['mean_angle']:.3g}° from known spectra on average"
     if unexplained:
         share = words.percent(unexplained / data["n_pixels"])
-        told += f"; they do not explain {words.counted(unexplained, 'pixel')} ({share}), hatched in the maps"
+        told += f"; they do not explain {words.counted(unexplained, 'pixel')} ({share})"
     if aside:
-        was = "was" if aside == 1 else "were"
-        told += f"; {words.counted(aside, 'pixel')} unlike all others {was} set aside"
+        told += f"; set aside: {words.counted(aside, 'pixel')} unlike all others"
     return f"{told}."
 
 
@@ -131,65 +127,61 @@ def endmember_names(endmembers: Sequence[Mapping[str, Any]]) -> list[str]:
     return [entry["name"] or f"endmember {entry['endmember']}" for entry in endmembers]
 
 
-def _step(model: Any) -> int:
-    return -(-max(model.residuals_.shape) // _LONGEST)
+def _reduced(model: Any, image: Any) -> Any:
+    """Return every so manieth pixel of an image, so that its long side fits on the page."""
+    step = -(-max(model.residuals_.shape) // _LONGEST)
+    return image[::step, ::step]
 
 
-def _photo(model: Any, cube: Cube, colors: Sequence[str], which: str) -> dict[str, Any]:
-    """Return three bands as a picture, with the pure pixels marked."""
-    bands, step = preview_bands(cube.wavelengths, cube.shape[2], model.bands_), _step(model)
+def _photo(model: Any, cube: Cube, colors: Sequence[str]) -> dict[str, Any]:
+    """Return three bands as a picture, with the purest pixels in the colors of their endmembers."""
+    bands = preview_bands(cube.wavelengths, cube.shape[2], model.bands_)
     places = None if cube.wavelengths is None else in_nanometers(cube.wavelengths)
-    shown = [f"band {at}" if places is None else f"{places[at]:.0f} nm" for at in bands]
-    at = 100 * (model.pure_pixels_ + 0.5) / np.array(model.residuals_.shape)
-    return block(
-        "photo",
-        image=rgb_preview(cube, mask=model.mask_)[::step, ::step],
-        marks=[(x, y, color) for (y, x), color in zip(at.tolist(), colors, strict=True)],
-        caption=f"Red, green and blue are {', '.join(shown)}. Numbers mark the {which} pixels.",
-    )
+    shown = ", ".join(f"band {at}" if places is None else f"{places[at]:.0f} nm" for at in bands)
+    image = _reduced(model, rgb_preview(cube, mask=model.mask_)).copy()
+    size = max(image.shape) // 100
+    for at, color in zip(model.pure_pixels_ * image.shape[:2] // model.mask_.shape, colors, strict=True):
+        row, column = np.maximum(at - size, 0)
+        image[row : at[0] + size + 1, column : at[1] + size + 1] = list(bytes.fromhex(color[1:]))
+    caption = f"Red, green and blue are {shown}. Squares in the colors of the endmembers: the purest pixels."
+    return block("pictures", pictures=[(image, caption, None)], kind="photo")
 
 
-def _spectra(model: Any, scene: Scene, match: Any, colors: Sequence[str], caption: str) -> dict[str, Any]:
+def _spectra(model: Any, scene: Scene, match: Any, colors: Sequence[str]) -> dict[str, Any]:
     """Return spectra as curves; bands that were left out are gaps."""
     wavelengths = scene.cube.wavelengths
     x = np.arange(len(model.bands_)) if wavelengths is None else in_nanometers(wavelengths)
     order = np.argsort(x, kind="stable")
-    library = None if match is None else scene.library.at(model.wavelengths_, model.bands_)  # type: ignore[union-attr]
-
-    def drawn(spectrum: Any, color: str, dashed: bool) -> tuple[Any, str, bool]:
+    spectra = [(spectrum, color, "-") for spectrum, color in zip(model.endmembers_, colors, strict=True)]
+    if scene.library is not None:
+        library = scene.library.at(model.wavelengths_, model.bands_)
+        for (spectrum, color, _), chosen in zip(tuple(spectra), match.chosen, strict=True):
+            known = library[chosen]
+            brightness = float(known @ spectrum) / max(float(known @ known), 1e-300)
+            spectra += [(brightness * known, color, "--")] * int(chosen >= 0)
+    curves = []
+    for spectrum, color, style in spectra:
         whole = np.full(len(x), np.nan)
         whole[model.bands_] = spectrum
-        return whole[order], color, dashed
-
-    curves = []
-    for at, (spectrum, color) in enumerate(zip(model.endmembers_, colors, strict=True)):
-        curves.append(drawn(spectrum, color, False))
-        if library is not None and match.chosen[at] >= 0:
-            known = library[match.chosen[at]]
-            brightness = float(known @ spectrum) / max(float(known @ known), 1e-300)
-            curves.append(drawn(brightness * known, color, True))
-    names = ("band" if wavelengths is None else "wavelength, nm", "value")
-    return block("lines", x=x[order], curves=curves, names=names, caption=caption)
+        curves.append((whole[order], color, style))
+    return block(
+        "lines",
+        x=x[order],
+        curves=curves,
+        names=("band" if wavelengths is None else "wavelength, nm", "value"),
+    )
 
 
-def _maps(
-    model: Any, data: Mapping[str, Any], endmembers: Sequence[Mapping[str, Any]], colors: Sequence[str]
-) -> list[Any]:
+def _maps(model: Any, names: Sequence[str], colors: Sequence[str]) -> dict[str, Any]:
     """Return the pictures of abundances and of the residual."""
-    hatched = ["pixels without data"] * bool(data["n_left_out"])
-    hatched += ["pixels that the endmembers do not explain"] * bool(data["n_unexplained"])
-    told = "Abundance of each endmember in every pixel; the strongest shade is an abundance of one"
-    told += f"; {' and '.join(hatched)} are hatched." if hatched else "."
-    # What is not explained is hatched, as are pixels without data: a map would not be true there.
-    step = _step(model)
-    maps = np.where(model.unexplained_[:, :, None], np.nan, model.abundances_)[::step, ::step]
-    worst = float(np.nanmax(model.residuals_)) if np.isfinite(model.residuals_).any() else 0.0
-    residual = f"residual, relative to the pixel; at most {words.percent(worst)}"
+    # A map would not be true where the endmembers do not explain a pixel.
+    maps = _reduced(model, np.where(model.unexplained_[:, :, None], np.nan, model.abundances_))
+    residuals = _reduced(model, model.residuals_)
+    worst = float(np.nanmax(residuals, initial=0.0))
     pictures: list[Any] = [
-        (drawings.shades(maps[:, :, at], 1.0), f"{name}, {words.percent(entry['mean_abundance'])}", color)
-        for at, (name, entry, color) in enumerate(
-            zip(endmember_names(endmembers), endmembers, colors, strict=True)
-        )
-    ][:_N_MAPS]  # fmt: skip
-    pictures.append((drawings.shades(model.residuals_[::step, ::step], worst), residual, None))
-    return [told, block("pictures", pictures=pictures, kind="large holes" if hatched else "large")]
+        (drawings.shades(maps[:, :, at], 1.0), name, color)
+        for at, (name, color) in enumerate(zip(names, colors, strict=True))
+    ]
+    caption = f"residual, relative to the pixel; at most {words.percent(worst)}"
+    pictures = [*pictures[:_N_MAPS], (drawings.shades(residuals, worst), caption, None)]
+    return block("pictures", pictures=pictures, kind="large")

@@ -1,4 +1,4 @@
-"""Figures of the page, as inline SVG that takes the colors of the page it stands on, and their data.
+"""Figures of the page, as inline SVG, and their data.
 
 Only matplotlib's object interface is used: no window, no global figure, no global setting is touched.
 """
@@ -22,10 +22,8 @@ from nonneg.applications.signatures import CHANNELS
 from nonneg.applications.signatures.catalog import SUBSTITUTION_COLORS
 from nonneg.report.record import block
 
-# Colors that no figure uses otherwise; `drawing` writes the page's own in their place.
-INK, FAINT, ACCENT = "#010203", "#040506", "#070809"
-"""Stand for the page's own colors of text, of lines in the background, and of what matters."""
-_PAGE_COLORS = {INK: "currentColor", FAINT: "var(--line)", ACCENT: "var(--accent)"}
+# Of text, of lines in the background, and of what matters; a dark page turns drawings over.
+INK, FAINT, ACCENT = "#16191d", "#d9dde2", "#2563b8"
 # Okabe and Ito's colors, which people with any kind of color vision can tell apart; without black, which
 # does not show on a dark page.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8a7f00")
@@ -39,8 +37,8 @@ def colors(count: int) -> list[str]:
     return [_COLORS[at % len(_COLORS)] for at in range(count)]
 
 
-def panel(width: float, height: float) -> tuple[Any, Any]:
-    """Return a figure with empty axes in the colors of the page."""
+def panel(width: float, height: float, x: str = "", y: str = "", *, grid: bool = True) -> tuple[Any, Any]:
+    """Return a figure with empty axes in the colors of the page; names of the data are not mathematics."""
     module = import_optional("matplotlib.figure", extra="report", purpose="The report")
     figure = module.Figure(figsize=(width, height), layout="constrained", facecolor="none")
     axes = figure.subplots()
@@ -49,15 +47,11 @@ def panel(width: float, height: float) -> tuple[Any, Any]:
     axes.spines[["left", "bottom"]].set_color(FAINT)
     axes.tick_params(colors=INK, which="both", labelsize=10)
     axes.set_axisbelow(True)
-    return figure, axes
-
-
-def label(axes: Any, x: str = "", y: str = "", *, grid: bool = True) -> None:
-    """Name the axes; names of the data are not mathematics."""
     axes.set_xlabel(x, color=INK, parse_math=False)
     axes.set_ylabel(y, color=INK, parse_math=False)
     if grid:
         axes.grid(axis="y", color=FAINT, linewidth=0.8)
+    return figure, axes
 
 
 def drawing(figure: Any, title: str) -> Raw:
@@ -74,8 +68,6 @@ def drawing(figure: Any, title: str) -> Raw:
         )
     text = stream.getvalue()
     text = _DECORATIVE_IDS.sub("", text[text.index("<svg") :])
-    for placeholder, color in _PAGE_COLORS.items():
-        text = text.replace(placeholder, color)
     return Raw(text.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1))
 
 
@@ -88,7 +80,7 @@ def curve(
     mark: float | None = None,
 ) -> Raw:
     """Draw a measure against something that counts or passes, with its spread, and mark one place."""
-    figure, axes = panel(5.2, 3.0)
+    figure, axes = panel(5.2, 3.0, *names)
     at, values = (np.array(side, dtype=float) for side in (x, y))  # None becomes NaN
     if spread is not None:
         bars = np.nan_to_num(np.array(spread, dtype=float))
@@ -100,41 +92,19 @@ def curve(
         axes.annotate(f"{mark:g}", point, (0, 9), textcoords="offset points", ha="center", color=INK)
     if np.isfinite(values).any() and np.nanmin(values) > 0 and np.nanmax(values) > 10 * np.nanmin(values):
         axes.set_yscale("log")
-    if np.array_equal(at, np.round(at)):
-        whole_numbers(axes)
-    if len(at) and at[0] == 0:
-        axes.set_xlim(left=0.0)
-    label(axes, *names)
+    if np.array_equal(at, np.round(at)):  # no fractions on an axis that counts, also where it counts to one
+        axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     return drawing(figure, f"{names[1][:1].upper()}{names[1][1:]} against {names[0]}")
 
 
 def curves(
-    candidates: Sequence[int],
-    measures: Mapping[str, Any],
-    what: str,
-    mark: int,
-    spreads: Mapping[str, Any] | None = None,
+    x: Any, measures: Mapping[str, Any], what: str, mark: Any = None, spread: Any = None
 ) -> dict[str, Any]:
-    """Return the block of measures of candidates for a number, the chosen one marked."""
+    """Return the block of measures of candidates, the chosen one marked; the spread is that of the first."""
     drawn = [
-        block(
-            "curve", x=candidates, y=values, names=(what, name), spread=(spreads or {}).get(name), mark=mark
-        )
-        for name, values in measures.items()
+        block("curve", x=x, y=values, names=(what, name), mark=mark, spread=None if at else spread)
+        for at, (name, values) in enumerate(measures.items())
     ]
-    return block("row", drawings=drawn)
-
-
-def convergence(history: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the block of the loss against iterations and against seconds."""
-    losses = history.get("loss") or []
-    if not losses or "n_iter" not in history:
-        return None
-    drawn = [block("curve", x=history["n_iter"], y=losses, names=("iterations", "loss"))]
-    if "seconds" in history:
-        # Before the first loss is known, factors are initialized: that time is no part of the curve.
-        passed = np.asarray(history["seconds"], dtype=float) - history["seconds"][0]
-        drawn.append(block("curve", x=passed, y=losses, names=("seconds", "loss")))
     return block("row", drawings=drawn)
 
 
@@ -150,104 +120,83 @@ def shades(cells: Any, largest: Any = None) -> Any:
     return np.where(np.isnan(parts), 255, np.rint(254 * parts)).astype(np.uint8)
 
 
-def levels(shades: Any) -> FloatArray:
-    """Return shades as numbers from 0 to 1, and NaN where they are missing."""
-    return np.where(shades == 255, np.nan, shades / 254)
-
-
 def factor_map(
-    factor: FloatArray, what: str, names: Any, caption: str, *, sort: bool = True, lines: Any = None
-) -> dict[str, Any]:
-    """Return the block of a factor: a line for each component, with what its ends are.
+    factor: FloatArray, line: str, columns: str, *, sort: bool = True, lines: Any = None
+) -> list[dict[str, Any]]:
+    """Return the rows of a table that shows a factor as a heat map: a strip for each component.
 
     Unless the order means something, what belongs to the same component stands together. Neighbors are
     averaged where there are more than fit on the page.
     """
     cells, length = np.asarray(factor, dtype=np.float64), factor.shape[1]
-    ends = (f"{what} 0", f"{length - 1}") if names is None else (names[0], names[-1])
     if sort:
         own = shades(cells)
         cells = cells[:, np.lexsort((-own.max(axis=0), own.argmax(axis=0)))]
-        caption, ends = f"{caption}, sorted by the strongest component", (f"{what}s", "")
+        columns = f"{columns}, sorted by the strongest {line}"
     if length > _N_BINS:
         edges = np.linspace(0, length, _N_BINS + 1).astype(int)
         cells = np.add.reduceat(cells, edges[:-1], axis=1) / np.diff(edges)
-    lines = [str(at) for at in range(len(cells))] if lines is None else lines
-    return block("strips", cells=shades(cells), lines=lines, ends=ends, caption=f"{caption}.")
+    named = range(len(cells)) if lines is None else lines
+    return [{line: name, columns: strip} for name, strip in zip(named, shades(cells), strict=True)]
 
 
-def lines(x: Sequence[float], curves: Sequence[tuple[Any, str, bool]], names: tuple[str, str]) -> Raw:
-    """Draw curves, each in its color, dashed or not; what is missing is a gap."""
-    figure, axes = panel(10.4, 3.8)
-    for values, color, dashed in curves:
-        style = (0, (4, 3)) if dashed else "-"
-        axes.plot(x, np.array(values, dtype=float), color=color, linewidth=2 - 0.6 * dashed, linestyle=style)
-    label(axes, *names)
+def lines(x: Sequence[float], curves: Sequence[tuple[Any, str, str]], names: tuple[str, str]) -> Raw:
+    """Draw curves, each in its color and style; what is missing is a gap."""
+    figure, axes = panel(10.4, 3.8, *names)
+    for values, color, style in curves:
+        axes.plot(x, np.array(values, dtype=float), color=color, linewidth=1.8, linestyle=style)
     axes.set_ylim(bottom=0)
     return drawing(figure, f"{names[1].capitalize()} by {names[0]}")
 
 
 def signature(shares: Sequence[float], title: str) -> Raw:
     """Draw the 96 channels of a mutational signature in the usual six colors."""
-    figure, axes = panel(5.2, 1.9)
-    colors = [SUBSTITUTION_COLORS[name[2:5]] for name in CHANNELS]
-    axes.bar(np.arange(96), 100 * np.asarray(shares, dtype=float), width=0.75, color=colors)
+    figure, axes = panel(5.2, 1.9, y="mutations, %", grid=False)
+    channel_colors = [SUBSTITUTION_COLORS[name[2:5]] for name in CHANNELS]
+    axes.bar(np.arange(96), 100 * np.asarray(shares, dtype=float), width=0.75, color=channel_colors)
     axes.set_xticks(np.arange(6) * 16 + 7.5, list(SUBSTITUTION_COLORS))
-    axes.tick_params(axis="x", length=0)
-    axes.set_xlim(-1, 96)
-    label(axes, y="mutations, %", grid=False)
     axes.set_title(title, color=INK, fontsize=11)
     return drawing(figure, title)
 
 
 def tree(merges: Any, names: Sequence[str]) -> Raw:
     """Draw a tree: leaves on the left, joined at their distance."""
-    figure, axes = panel(10.4, 0.27 * len(names) + 0.8)
-    dendrogram(
-        np.asarray(merges, dtype=float), orientation="right", ax=axes, leaf_font_size=10,
-        labels=[name if len(name) <= 44 else f"{name[:43]}…" for name in names],
-        link_color_func=lambda _: ACCENT,
-    )  # fmt: skip
+    figure, axes = panel(10.4, 0.27 * len(names) + 0.8, "distance", grid=False)
+    short = [name if len(name) <= 44 else f"{name[:43]}…" for name in names]
+    links, style = (
+        np.asarray(merges, dtype=float),
+        {"leaf_font_size": 10, "link_color_func": lambda _: ACCENT},
+    )
+    dendrogram(links, orientation="right", ax=axes, labels=short, **style)
     for text in axes.get_yticklabels():
         text.set_parse_math(False)
-    axes.spines["right"].set_visible(False)
-    label(axes, "distance", grid=False)
     return drawing(figure, "Tree")
 
 
 def graph(nodes: Sequence[Mapping[str, Any]], edges: Sequence[tuple[int, int, float]]) -> Raw:
-    """Draw nodes at places between 0 and 1 in their colors, and edges as wide as their weights."""
-    places = [(40 + 920 * node["x"], 30 + 620 * node["y"]) for node in nodes]
-    drawn = []
-    for one, other, weight in edges:
-        (x1, y1), (x2, y2) = places[one], places[other]
-        ends = {"x1": round(x1), "y1": round(y1), "x2": round(x2), "y2": round(y2)}
-        drawn.append(element("line", **ends, stroke_width=f"{0.8 + 2 * weight:.2f}"))
-    lines = element("g", drawn, stroke="#8b95a1", stroke_opacity=0.35)
+    """Draw nodes in their colors, edges as wide as their weights, and the names that have room."""
+    links = []
+    for one, other, width in edges:
+        a, b = nodes[one], nodes[other]
+        links.append(element("line", x1=a["x"], y1=a["y"], x2=b["x"], y2=b["y"], stroke_width=width))
     circles, texts = [], []
     boxes: list[tuple[float, float, int]] = []
-    for node, (x, y) in sorted(zip(nodes, places, strict=True), key=lambda entry: -entry[0]["size"]):
-        ring = {"stroke": "#16191d", "stroke_width": 2} if node["pure"] else {}
-        circles.append(
-            element("circle", cx=round(x), cy=round(y), r=node["size"], fill=node["color"], **ring)
-        )
-        name = node["name"] if len(node["name"]) <= 22 else f"{node['name'][:21]}…"
-        low, wide = y + node["size"] + 13, 4 * len(name)
+    for node in sorted(nodes, key=lambda node: -node["size"]):
+        (x, y, size), name = (node[key] for key in ("x", "y", "size")), node["name"][:22]
+        hint = element("title", node["name"])
+        circles.append(element("circle", hint, cx=x, cy=y, r=size, fill=node["color"], stroke=node["ring"]))
+        low, wide = y + size + 13, 4 * len(name)
         # The largest nodes are named, as far as no name covers another or leaves the picture.
         free = all(abs(x - u) > wide + w or abs(low - v) > 18 for u, v, w in boxes)
         if free and len(boxes) < _N_NAMES and wide < x < 1000 - wide:
             boxes.append((x, low, wide))
-            texts.append(element("text", name, x=round(x), y=round(low)))
-    names = element("g", texts, font_size=13, text_anchor="middle", fill="currentColor")
+            texts.append(element("text", name, x=x, y=low))
     return element(
-        "svg", lines, circles, names, xmlns="http://www.w3.org/2000/svg", viewBox="0 0 1000 700", role="img",
-        aria_label="The graph",
+        "svg", element("g", links, stroke="#8b95a1", stroke_opacity=0.35),
+        element("g", circles, stroke_width=2),
+        element("g", texts, font_size=13, text_anchor="middle", fill=INK),
+        xmlns="http://www.w3.org/2000/svg", viewBox="0 0 1000 700", role="img", aria_label="The graph",
     )  # fmt: skip
-
-
-def whole_numbers(axes: Any) -> None:
-    """Keep fractions away from an axis that counts, also where it counts to one only."""
-    axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
 
 
 DRAWINGS = {one.__name__: one for one in (curve, lines, signature, tree, graph)}

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from nonneg._arrays import to_float64, to_numpy
 from nonneg.applications.audio import Sound
 from nonneg.applications.topics.files import Documents
-from nonneg.data.annotated import annotated_matrix
+from nonneg.data.annotated import annotated_matrix, frame_labels
 from nonneg.exceptions import InvalidParameterError, OutputError
 from nonneg.io import Table
 from nonneg.io.cube import as_cube
@@ -22,7 +22,9 @@ from nonneg.report.page import build_page
 from nonneg.report.record import Record, clean
 
 
-def write_report(model: Any, path: str | os.PathLike[str], X: Any = None, **details: Any) -> Path:
+def write_report(
+    model: Any, path: str | os.PathLike[str], X: Any = None, *, title: str = "the data", **details: Any
+) -> Path:
     """Write an HTML report of a fitted model, as the commands do; it needs ``nonneg[report]``.
 
     Parameters
@@ -32,14 +34,15 @@ def write_report(model: Any, path: str | os.PathLike[str], X: Any = None, **deta
         `MutationalSignatures`, `Unmixing` or `SourceSeparation`.
     path : str or path
         The file, such as "report.html". It contains its pictures and needs no other file.
-    X : array, sparse matrix, data frame, texts, cube or signal
-        The data of the fit; not needed by `MixedMembership`, which keeps its graph.
+    X : array, sparse matrix, data frame, AnnData, texts, cube or signal
+        The data of the fit; not needed by `MixedMembership`, which keeps its graph. The names of a data frame
+        are shown.
+    title : str, default "the data"
+        What the data are.
     **details : dict
-        `title`, which says what the data are. `NMF`: `image_shape`, `row_names` and `column_names`;
-        `SeparableNMF`: `row_names`; `ConsensusNMF`: `column_names`, and `labels` of the samples, whose
-        mean usages are shown; `MutationalSignatures`: `reference`, a table of known ones; `TopicModel`:
-        `names` of the documents; `Unmixing`: `library`; `SourceSeparation`: `rate`, and `players=False`
-        to leave the sound out.
+        `NMF`: `image_shape`; `ConsensusNMF`: `labels` of the samples, whose mean usages are shown;
+        `MutationalSignatures`: `reference`, a table of known ones; `TopicModel`: `names` of the documents;
+        `Unmixing`: `library`; `SourceSeparation`: `rate`.
 
     Returns
     -------
@@ -74,7 +77,7 @@ def write_report(model: Any, path: str | os.PathLike[str], X: Any = None, **deta
         )
     history = getattr(model, "history_", None)
     seconds = float(history.seconds[-1]) if history is not None and len(history) else 0.0
-    page, place = build_page(described(model, X, seconds, **{"title": "the data"} | details)), Path(path)
+    page, place = build_page(described(model, X, title, seconds, **details)), Path(path)
     try:
         place.write_text(clean(page), encoding="utf-8")
     except OSError as error:
@@ -85,79 +88,71 @@ def write_report(model: Any, path: str | os.PathLike[str], X: Any = None, **deta
 _KEPT = ("result_", "documents_per_topic_", "ranks_")
 
 
-def _table(
-    X: Any, title: str, row_names: Sequence[str] | None = None, column_names: Sequence[str] | None = None
-) -> Table:
-    if hasattr(X, "columns") and hasattr(X, "index"):  # a data frame
-        column_names = column_names or [str(name) for name in X.columns]
-        row_names = row_names or (None if X.index.dtype.kind == "i" else [str(name) for name in X.index])
-        X = X.to_numpy()
-    rows, columns = (None if side is None else tuple(map(str, side)) for side in (row_names, column_names))
-    return Table(X if hasattr(X, "nnz") else to_numpy(X), rows, columns, title, "npy")
+def _table(model: Any, X: Any, title: str) -> Table:
+    """Return the data of a fit with the names of a data frame or an AnnData object."""
+    known = getattr(model, "feature_names_in_", None)
+    if (annotated := annotated_matrix(X, names=known, who="write_report")) is not None:
+        X, rows, columns = annotated.entries, annotated.row_names, annotated.column_names
+    elif (labels := frame_labels(X)) is not None:
+        rows, columns = labels
+        X, rows = X.to_numpy(), None if rows.dtype.kind == "i" else rows
+    else:
+        rows, columns = None, known
+    rows, columns = (None if side is None else [str(name) for name in side] for side in (rows, columns))
+    return Table(X if hasattr(X, "nnz") else to_numpy(X), rows, columns, title)
 
 
-def _fit(model: Any, X: Any, seconds: float, *, image_shape: Any = None, **names: Any) -> Record:
-    return tables.describe_fit(
-        model, _table(X, **names), seconds, W=model.transform(X), image_shape=image_shape
-    )
+def _fit(model: Any, X: Any, title: str, seconds: float, *, image_shape: Any = None) -> Record:
+    data, W = _table(model, X, title), model.transform(X)
+    return tables.describe_fit(model, data, seconds, W, image_shape=image_shape)
 
 
-def _anchors(model: Any, X: Any, seconds: float, **names: Any) -> Record:
-    return tables.describe_anchors(model, _table(X, **names), seconds, W=model.transform(X))
+def _anchors(model: Any, X: Any, title: str, seconds: float) -> Record:
+    return tables.describe_anchors(model, _table(model, X, title), seconds, model.transform(X))
 
 
 def _consensus(
-    model: Any, X: Any, seconds: float, *, title: str, column_names: Any = None, labels: Any = None
+    model: Any, X: Any, title: str, seconds: float, *, labels: Sequence[Any] | None = None
 ) -> Record:
-    W, known = to_float64(model.transform(X)), getattr(model, "feature_names_in_", None)
-    annotated = annotated_matrix(X, names=known, who="write_report")
-    data = _table(X if annotated is None else annotated.entries, title, None, column_names)
+    W, data = to_float64(model.transform(X)), _table(model, X, title)
     if labels is not None and len(labels) != len(W):
         raise InvalidParameterError(f"labels has {len(labels)} entries, but X has {len(W)} samples.")
-    names = data.column_names or (range(data.X.shape[1]) if known is None else known)
-    return consensus.describe(
-        model,
-        data,
-        None,
-        scores=model.gene_spectra(data.X, W),
-        names=[str(name) for name in names],
-        groups=consensus.usage_by_group(W, labels, "group"),
-    )
+    names = data.column_names or [str(at) for at in range(data.X.shape[1])]
+    groups = () if labels is None else tables.group_means(W, labels)
+    scores = model.gene_spectra(data.X, W)
+    return consensus.describe(model, data, None, scores=scores, names=names, groups=groups)
 
 
-def _signatures(model: Any, X: Any, seconds: float, *, title: str, reference: Any = None) -> Record:
+def _signatures(model: Any, X: Any, title: str, seconds: float, *, reference: Any = None) -> Record:
     matches = None if reference is None else model.match(reference)
-    return consensus.describe(model, _table(X, title), None, matches=matches)
+    return consensus.describe(model, _table(model, X, title), None, matches=matches)
 
 
-def _topics(model: Any, X: Any, seconds: float, *, title: str, names: Sequence[str] | None = None) -> Record:
+def _topics(model: Any, X: Any, title: str, seconds: float, *, names: Sequence[str] | None = None) -> Record:
     texts = isinstance(X, Sequence) or (hasattr(X, "dtype") and X.dtype.kind in "OUT")
     contents, count = (list(X), len(X)) if texts else (X, X.shape[0])
     # Numbers of counts tell nothing, and the page leaves them out.
     called = [str(name) for name in names or (f"row {at}" for at in range(count))]
-    return topics.describe(model, Documents(contents, called, None, title), seconds)
+    documents = Documents(contents, called, None, title)
+    return topics.describe(model, documents, seconds, model.transform(contents))
 
 
-def _communities(model: Any, X: Any, seconds: float, *, title: str) -> Record:
+def _communities(model: Any, X: Any, title: str, seconds: float) -> Record:
     return communities.describe(model, title, seconds)
 
 
-def _cube(model: Any, X: Any, seconds: float, *, title: str, library: Any = None) -> Record:
+def _cube(model: Any, X: Any, title: str, seconds: float, *, library: Any = None) -> Record:
     wavelengths = model.wavelengths_ if bool(np.all(model.bands_)) else None
     scene = cubes.Scene(as_cube(X, wavelengths=wavelengths), title, library=library)
     return cubes.describe(model, scene, seconds)
 
 
-def _sounds(
-    model: Any, X: Any, seconds: float, *, title: str, rate: int | None = None, players: bool = True
-) -> Record:
-    rate = rate or model.rate_
+def _sounds(model: Any, X: Any, title: str, seconds: float, *, rate: int | None = None) -> Record:
+    rate, samples = rate or model.rate_, np.asarray(X, dtype=np.float64)
     if rate is None:
         raise InvalidParameterError("The report shows frequencies in hertz: pass rate, the sampling rate.")
-    samples = np.asarray(X, dtype=np.float64)
     recording = Sound(samples, int(rate), 1 if samples.ndim == 1 else len(samples), title)
-    separated = sounds.Separated(model, [recording], [model.separate(samples)], seconds)
-    return sounds.describe(separated, players=players)
+    return sounds.describe(sounds.Separated(model, [recording], [model.separate(samples)], seconds))
 
 
 _RECORDS: dict[str, Callable[..., Record]] = {

@@ -15,18 +15,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
+import sklearn
 
 from nonneg._version import __version__
 from nonneg.exceptions import FileFormatError, NonnegError, NonnegWarning, OutputError
 
-FORMAT = 4
+FORMAT = 5
 RESULT, MODEL, REPORT = "result.json", "model.npz", "report.html"
+_VERSIONS = {
+    "nonneg": __version__,
+    "python": platform.python_version(),
+    "numpy": np.__version__,
+    "scipy": scipy.__version__,
+    "scikit-learn": sklearn.__version__,
+}
 # Parameters that no page shows: functions, and arrays as long as the data.
 _HIDDEN = frozenset({"callback", "vectorizer", "vocabulary"})
 
@@ -40,8 +47,7 @@ class Record:
     command: str
     title: str
     answer: str  # the result in one sentence
-    lead: str  # data, method and time in a few sentences
-    tiles: Mapping[str, Any]  # the few numbers that stand on top
+    tiles: Sequence[str]  # which numbers of data and result stand on top
     data: dict[str, Any]
     result: dict[str, Any]
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -50,9 +56,9 @@ class Record:
     details: dict[str, Any] = field(default_factory=dict)  # what this command has in addition
     hints: Sequence[str] = ()  # what a user may want to change
     table: Sequence[Mapping[str, Any]] = ()  # the main result, for terminal and page
-    sections: Sequence[Sequence[Any]] = ()  # of the page: a heading and blocks each
+    sections: Sequence[Any] = ()  # of the page: a heading and blocks each, or nothing
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    versions: dict[str, str] = field(default_factory=lambda: _versions())
+    versions: dict[str, str] = field(default_factory=lambda: dict(_VERSIONS))
     remarks: Sequence[Any] = field(default=(), repr=False)  # texts and tables that the terminal adds
     files: dict[str, Writer] = field(default_factory=dict, repr=False)
     model: Any = field(default=None, repr=False)  # the fitted estimator; None if there is nothing to save
@@ -64,14 +70,6 @@ class Record:
 
 
 _STORED = [one.name for one in fields(Record) if one.repr and one.name != "details"]
-
-
-def _versions() -> dict[str, str]:
-    libraries = {name: _version(name) for name in ("numpy", "scipy", "scikit-learn")}
-    return {"nonneg": __version__, "python": platform.python_version(), **libraries}
-
-
-_version = cache(metadata.version)  # it looks through all that is installed
 
 
 def block(kind: str, /, **content: Any) -> dict[str, Any]:

@@ -16,24 +16,21 @@ from nonneg.data.door import Request, wrap
 from nonneg.estimators.scaled_columns import column_scale, dominant_columns, scaled_columns
 from nonneg.io import Table
 from nonneg.losses.beta import objective
-from nonneg.metrics import normalized_mutual_information, purity
 from nonneg.report import drawings, words
 from nonneg.report.record import Record, block, of_estimator, picked, run_facts, table_facts
 from nonneg.solvers.registry import beta_of
 
 FAR = 4.0  # uncertainties beyond which an entry is not fitted: EPA PMF 5.0
-_N_PICTURES = 100  # maximum number of components shown as images: the strongest
-_N_LISTED = 60  # maximum number of components listed with their strongest features
 _N_TOP = 8
-_N_ANCHORS = 200  # maximum number of anchors listed
-_SQUARED = ("frobenius", "huber")
-_LOSSES = {
-    "frobenius": "squared error",
-    "kullback-leibler": "Kullback-Leibler divergence",
-    "itakura-saito": "Itakura-Saito divergence",
-    "huber": "Huber loss",
-}
-_METHODS = {"singular-value-ratio": "singular-value ratio", "held_out_error": "held-out error"}
+_N_LISTED = 100  # maximum number of components and anchors listed: the strongest
+_COMPONENTS = (
+    "Every sample is approximately a sum of components with nonnegative weights. The share of a component is "
+    "the norm of its part of W H. Strongest components first; features and samples are shaded by weight"
+)
+_FACTORS = (
+    "W says how much of each component is in each sample, H how much of each feature is in each component. "
+    "Every row is relative to its maximum."
+)
 _CANDIDATES = (
     "Mean and spread over repeats. The held-out error is the unexplained fraction of the squared norm of "
     "held-out entries: smaller is better. Of the ratios, larger is better."
@@ -44,125 +41,93 @@ def describe_fit(
     model: Any,
     data: Table,
     seconds: float,
+    W: Any,
     *,
-    W: Any = None,
     image_shape: tuple[int, int] | None = None,
-    uncertainty: Any = None,
+    residuals: FloatArray | None = None,
 ) -> Record:
-    """Return the record of a factorization."""
-    W, fitted, about = to_numpy(model.transform(data.X) if W is None else W), model.result_, table_facts(data)
-    H, scale, parameters = model.components_, getattr(model, "column_scale_", None), model.get_params()
-    beta_loss = parameters.get("beta_loss", "frobenius")
+    """Return the record of a factorization; residuals are relative to the uncertainties."""
+    W, H, fitted, about = to_numpy(W), model.components_, model.result_, table_facts(data)
+    k, scale = len(H), getattr(model, "column_scale_", None)
     # Of the scaled columns, which is what the loss measures: features compare with each other that way, not
     # by their units.
     relative = H if scale is None else H / scale
-    error, squared = observed_relative_error(data.X, W, relative, scale), fitted.loss_name in _SQUARED
-    labels = None if data.labels is None else _classes(W, relative, data.labels, data.label_name)
-    residuals = None if uncertainty is None else _scaled_residuals(data.X, uncertainty, W, H)
+    parts = W.astype(np.float64) * np.linalg.norm(relative.astype(np.float64), axis=1)
+    shares = np.linalg.norm(parts, axis=0)
+    shares /= max(float(shares.sum()), np.finfo(float).tiny)
+    listed = np.argsort(-shares, kind="stable")[:_N_LISTED].tolist()
+    error = observed_relative_error(data.X, W, relative, scale)
+    q = None if residuals is None else _residual_sums(residuals, k)
+    groups = [] if data.labels is None else group_means(parts, data.labels)
     result = {
-        "n_components": H.shape[0],
+        "n_components": k,
         "rank_reason": getattr(getattr(model, "rank_estimate_", None), "reason", None),
         **picked(fitted, "solver", "loss_name", "loss"),
         "reconstruction_err": model.reconstruction_err_,
         "relative_error": error,
-        "explained": 1.0 - error**2 if squared else _explained_divergence(data.X, model, beta_loss),
-        "scale": parameters.get("scale"),
-        "column_scale": scale,
-        "dominance": _dominant(data, beta_loss, scale),
-        "labels": labels,
-        "residuals": residuals,
+        "explained": 1.0 - error**2,
+        "groups": groups,
+        "residuals": q,
         **run_facts(model, fitted, seconds),
     }
-    loss = _LOSSES.get(fitted.loss_name, f"beta divergence ({fitted.loss_name})")
-    norms = np.linalg.norm(W.astype(np.float64), axis=0) * np.linalg.norm(relative.astype(np.float64), axis=1)
-    shares = norms / max(float(norms.sum()), np.finfo(float).tiny)
-    table, by_class = _components(data, W, relative, shares), [] if labels is None else _by_class(labels)
+    sides = {"features": (relative, data.column_names), "samples": (W.T, data.row_names)}
+    named: dict[str, Any] = {what: side for what, side in sides.items() if side[1] is not None}
+    table = [
+        {"component": at, "share": words.percent(shares[at])}
+        | {what: words.strongest(own[at], names, _N_TOP) for what, (own, names) in named.items()}
+        for at in listed
+        if named
+    ]
+    pictures = [
+        (
+            drawings.shades(H[at].reshape(image_shape), H[at].max()),
+            f"{at} ({words.percent(shares[at])})",
+            None,
+        )
+        for at in listed
+        if image_shape
+    ]
+    by_class = by_group(data.label_name, groups, "component")
+    entries = "the observed entries" if about["n_missing"] else "the data"
+    loss = f"{fitted.loss_name.title()} loss is {words.number(fitted.loss)}"
+    answer = f"{words.counted(k, 'component')}; the {loss}."
+    if fitted.loss_name in ("frobenius", "huber") and error <= 1:
+        answer = (
+            f"{words.counted(k, 'component')} explain{'s' * (k == 1)} {words.percent(1.0 - error**2)} of the "
+            f"squared norm of {entries}{', columns scaled' * (scale is not None)}."
+        )
     return Record(
         "fit",
         f"Factorization of {about['source']}",
-        _answer(about, result, loss),
-        words.lead(words.samples(about), about, f"minimizing the {loss}", result),
-        {
-            "components": H.shape[0],
-            **({"relative error": error} if squared else {"divergence": fitted.loss}),
-            "iterations": model.n_iter_,
-            "time": seconds,
-        },
+        answer,
+        ["n_components", "relative_error", "n_iter", "seconds"],
         about,
         result,
-        details={"image_shape": image_shape},
-        hints=_outweighed(result["dominance"]),
-        remarks=[*by_class[1::2], *([_residual_sentence(residuals)] if residuals else ())],
+        hints=_outweighed(data, model.beta_loss, scale),
+        remarks=[by_class and by_class[2], q and q["sentence"]],
         table=table,
         sections=[
-            *([_pictures(H, shares, image_shape)] if image_shape else []),
-            *([_made_of(scale)] if table else []),
-            *([by_class] if by_class else []),
+            (pictures or table)
+            and [
+                "The components",
+                f"{_COMPONENTS}{', relative to the scale of each column' if scale is not None else ''}.",
+                pictures and block("pictures", pictures=pictures),
+                table,
+            ],
+            by_class,
             [
                 "The factors",
-                drawings.factor_map(
-                    W.T, "sample", data.row_names, "W: how much of each component is in each sample"
-                ),
+                _FACTORS,
+                drawings.factor_map(W.T, "component", "samples"),
                 # Without names the order may mean something: wavelengths, time.
                 image_shape is None
                 and drawings.factor_map(
-                    relative, "feature", data.column_names,
-                    "H: how much of each feature is in each component", sort=data.column_names is not None,
+                    relative, "component", "features", sort=data.column_names is not None
                 ),
             ],
         ],
         **of_estimator(model),
-    )  # fmt: skip
-
-
-def _components(data: Table, W: FloatArray, H: FloatArray, shares: FloatArray) -> list[dict[str, Any]]:
-    """Return the components with their strongest features and samples, if these have names."""
-    sides = (("features", H, data.column_names), ("samples", W.T, data.row_names))
-    named = [(what, weights, names) for what, weights, names in sides if names is not None]
-    return [
-        {"component": at, "share": words.percent(float(shares[at]))}
-        | {what: words.strongest(weights[at], names, _N_TOP) for what, weights, names in named}
-        for at in np.argsort(-shares, kind="stable")[:_N_LISTED].tolist()
-        if named
-    ]
-
-
-def _made_of(scale: Any) -> list[Any]:
-    unit = "" if scale is None else ", relative to the scale of each column"
-    told = (
-        "The share of a component is the norm of its part of W H. Strongest components first; features "
-        f"and samples are shaded by weight{unit}."
     )
-    return ["What the components are made of", told, block("table")]
-
-
-def _pictures(H: FloatArray, shares: FloatArray, shape: Sequence[int]) -> list[Any]:
-    shown = np.sort(np.argsort(-shares, kind="stable")[:_N_PICTURES]).tolist()
-    named = [(f"{at} ({words.percent(float(shares[at]))})", H[at]) for at in shown]
-    pictures = [(drawings.shades(row.reshape(shape), row.max()), name, None) for name, row in named]
-    told = (
-        "Every sample is approximately a sum of these parts with nonnegative weights. Below each: its "
-        "number, as in the files, and its share, the norm of its part of W H."
-    )
-    return ["The components", told, block("pictures", pictures=pictures)]
-
-
-def _answer(data: Mapping[str, Any], result: Mapping[str, Any], loss: str) -> str:
-    k, explained, dominance = result["n_components"], result["explained"], result["dominance"]
-    if explained is None or explained < 0:
-        article = "an" if loss[0] in "AEIOU" else "a"
-        return f"{words.counted(k, 'component')} with {article} {loss} of {words.number(result['loss'])}."
-    entries = "the observed entries" if data.get("n_missing") else "the data"
-    entries += ", columns scaled" if result["scale"] else ""
-    whole = f"the {loss} of {entries} from their column means"
-    if result["loss_name"] in _SQUARED:
-        whole = f"the squared norm of {entries}"
-    told = f"{words.counted(k, 'component')} explain{'s' * (k == 1)} {words.percent(explained)} of {whole}"
-    if dominance:
-        names = dominance["columns"]
-        which = f"one column, {names[0]}, accounts" if len(names) == 1 else f"{words.listed(names)} account"
-        told += f"; {which} for {words.percent(dominance['share'])} of it"
-    return f"{told}."
 
 
 def _data(X: Any, scale: Any) -> DataMatrix:
@@ -177,59 +142,29 @@ def observed_relative_error(X: Any, W: FloatArray, H: FloatArray, scale: Any = N
     return math.sqrt(square / norm) if norm > 0 else 0.0 if square == 0.0 else math.inf
 
 
-def _explained_divergence(X: Any, model: Any, beta_loss: Any) -> float | None:
-    """Return the share of the divergence of the data from their column means that a model explains."""
-    if isinstance(X, DataMatrix):
-        return None  # two more passes over a file that does not fit in memory
-    scale = getattr(model, "column_scale_", None)
-    data, means = _data(X, scale), X.mean(axis=0) if sparse.issparse(X) else np.nanmean(X, axis=0)
-    means = data.to_device(np.asarray(means if scale is None else means / scale, dtype=data.dtype)[:, None])
-    total = objective(data, data.to_sample_array(np.ones((data.shape[0], 1))), means, beta=beta_of(beta_loss))
-    return 1.0 - 0.5 * model.reconstruction_err_**2 / total if total > 0 and math.isfinite(total) else None
-
-
-def _scaled_residuals(X: Any, uncertainty: Any, W: FloatArray, H: FloatArray) -> dict[str, float]:
-    """Return the sums of squares of (X - W H) / uncertainty that source apportionment calls Q."""
-    residuals = (X - W @ H) / uncertainty
-    squares = residuals[np.isfinite(residuals) & np.isfinite(uncertainty)] ** 2
-    near = squares <= FAR**2
-    expected = squares.size - H.shape[0] * sum(X.shape)
-    return {
-        "q_true": float(squares.sum()),
-        "q_robust": float(squares[near].sum()),  # without the entries that the model does not fit
-        "q_expected": expected,
-        "q_ratio": float(squares.sum()) / max(expected, 1),
-        "n_far": int(np.count_nonzero(~near)),
-    }
-
-
-def _residual_sentence(q: Mapping[str, float]) -> str:
-    """Say how large the residuals are beside the uncertainties, as users of PMF expect it."""
-    far = "1 entry" if q["n_far"] == 1 else f"{q['n_far']} entries"
-    return (
-        f"Q(true) {q['q_true']:.1f}, Q(robust) {q['q_robust']:.1f}, Q/expected {q['q_ratio']:.3g}; {far} "
-        f"more than {FAR:g} uncertainties from the model."
+def _residual_sums(residuals: FloatArray, n_components: int) -> dict[str, Any]:
+    """Return the sums of squares that source apportionment calls Q, and a sentence with them."""
+    squares = np.square(residuals[np.isfinite(residuals)])
+    near, expected = squares <= FAR**2, squares.size - n_components * sum(residuals.shape)
+    true, robust = float(squares.sum()), float(squares[near].sum())
+    told = (
+        f"Q(true) {true:.1f}, Q(robust) {robust:.1f}, Q/expected {true / max(expected, 1):.3g}; entries more "
+        f"than {FAR:g} uncertainties from the model: {np.count_nonzero(~near)}."
     )
+    return {"q_true": true, "q_robust": robust, "q_expected": expected, "sentence": told}
 
 
-def _dominant(data: Table, loss: str | float, scale: Any = None) -> dict[str, Any] | None:
-    """Name the columns that account for nearly all of the loss, if there are any."""
-    dominant = dominant_columns(_data(data.X, scale), beta_of(loss))
-    if dominant is None:
-        return None
-    columns = [str(at) if data.column_names is None else data.column_names[at] for at in dominant[0]]
-    return {"columns": columns, "share": dominant[1], "n_columns": data.X.shape[1]}
-
-
-def _outweighed(dominance: Mapping[str, Any] | None) -> list[str]:
-    """Say which columns hide the others, and what to do about it."""
-    if dominance is None:
-        return []
-    names, others = dominance["columns"], dominance["n_columns"] - len(dominance["columns"])
-    return [
-        f"{words.listed(names)} outweigh{'s' * (len(names) == 1)} the other {others} columns, which may "
-        "hardly count. --scale max balances them; --drop leaves some out."
-    ]
+def _outweighed(data: Table, loss: str | float = "frobenius", scale: Any = None) -> list[str]:
+    """Name columns that account for nearly all of the loss, and say what to do about it."""
+    columns, share = dominant_columns(_data(data.X, scale), beta_of(loss)) or ([], 0.0)
+    names = [str(at) if data.column_names is None else data.column_names[at] for at in columns]
+    others = data.X.shape[1] - len(names)
+    hint = (
+        f"{' and '.join(names)} outweigh{'s' * (len(names) == 1)} the other {others} columns: "
+        f"{words.percent(share)} of what the loss measures. --scale max balances them, --drop leaves some "
+        "out."
+    )
+    return [hint] if names else []
 
 
 def scaled(X: Any, kind: str) -> Any:
@@ -238,107 +173,77 @@ def scaled(X: Any, kind: str) -> Any:
     return sparse.csr_array(X @ sparse.diags_array(1.0 / scale)) if sparse.issparse(X) else X / scale
 
 
-def group_means(parts: FloatArray, labels: Sequence[Any]) -> list[tuple[str, int, FloatArray]]:
+def group_means(parts: FloatArray, labels: Sequence[Any]) -> list[dict[str, Any]]:
     """Return every group of samples with its size and the mean share of each component."""
-    codes, names = np.array([str(label) for label in labels]), {str(label) for label in labels}
-    try:
-        ordered = sorted(names, key=float)
-    except ValueError:
-        ordered = sorted(names)
+    codes = np.array([str(label) for label in labels])
     shares = parts / np.maximum(parts.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    return [(name, int(np.sum(codes == name)), shares[codes == name].mean(axis=0)) for name in ordered]
-
-
-def group_rows(name: str, groups: Iterable[Iterable[Any]], what: str) -> list[dict[str, Any]]:
-    """Return a row per group of samples: its size, and the mean share of every component."""
+    # Numbers in their order, not in that of the alphabet.
+    names = sorted(set(codes.tolist()), key=lambda name: (len(name) * name.isdecimal(), name))
     return [
-        {name: group, "samples": count}
-        | {f"{what} {at}": [(words.percent(one), 100 * one)] for at, one in enumerate(shares)}
-        for group, count, shares in groups
+        {"group": name, "n_samples": int(np.sum(codes == name)), "shares": shares[codes == name].mean(axis=0)}
+        for name in names
     ]
 
 
-def _classes(W: FloatArray, H: FloatArray, labels: Sequence[str], name: str | None) -> dict[str, Any]:
-    """Compare the components with known classes: mean shares per class, purity and mutual information."""
-    parts = W.astype(np.float64) * np.linalg.norm(H.astype(np.float64), axis=1)
-    classes, counts, shares = zip(*group_means(parts, labels), strict=True)
-    codes, strongest = np.array([classes.index(label) for label in labels]), parts.argmax(axis=1)
-    agreement = {"purity": purity(codes, strongest), "nmi": normalized_mutual_information(codes, strongest)}
-    return {"name": name, "classes": classes, "counts": counts, "shares": shares} | agreement
+def by_group(by: Any, groups: Iterable[Mapping[str, Any]], what: str) -> list[Any] | None:
+    """Return the section of the mean shares of components in groups of samples, if there are any."""
+    rows = [
+        {str(by): one["group"], "samples": one["n_samples"]}
+        | {f"{what} {at}": words.percent(share) for at, share in enumerate(one["shares"])}
+        for one in groups
+    ]
+    return [f"{what}s by {by}".capitalize(), f"The mean share of every {what}.", rows] if rows else None
 
 
-def _by_class(labels: Mapping[str, Any]) -> list[Any]:
-    groups = zip(labels["classes"], labels["counts"], labels["shares"], strict=True)
-    told = (
-        f"The strongest component of a sample against its {labels['name']}: purity "
-        f"{labels['purity']:.3f}, normalized mutual information {labels['nmi']:.3f}."
-    )
-    table = "The table shows the mean share of every component in each class."
-    rows = group_rows(str(labels["name"]), groups, "component")
-    return [f"Components by {labels['name']}", told, table, rows]
-
-
-def describe_anchors(model: Any, data: Table, seconds: float, *, W: Any = None) -> Record:
+def describe_anchors(model: Any, data: Table, seconds: float, W: Any) -> Record:
     """Return the record of a selection of anchors."""
-    W, about = to_numpy(model.transform(data.X) if W is None else W), table_facts(data)
-    chosen, k, names = model.result_, model.n_components_, data.row_names
+    W, about, chosen, k = to_numpy(W), table_facts(data), model.result_, model.n_components_
     if chosen.row_maxima is None:
         # A greedy method measures each sample when it is picked.
-        measure, order, values = "score", "in the order they were picked", np.asarray(chosen.scores)
+        measure, values = "score", np.asarray(chosen.scores)
         values = values if chosen.best_left is None else np.append(values, chosen.best_left)
     else:
-        measure, order, maxima = "row maximum", "largest first", np.asarray(chosen.row_maxima)
+        measure, maxima = "row maximum", np.asarray(chosen.row_maxima)
         others = np.sort(np.delete(maxima, chosen.anchors))[::-1]
         values = np.concatenate([maxima[chosen.anchors], others])
-    # No margin where a greedy method does not look at the samples that it left.
-    margins = (values[:k] - values[k]).tolist() if len(values) > k else [None] * k
     error, rows = observed_relative_error(data.X, W, model.components_), model.anchor_indices_.tolist()
     anchors = words.entries_of(
         component=range(k),
         row=rows,
-        name=[None if names is None else names[row] for row in rows],
+        name=[None if data.row_names is None else data.row_names[row] for row in rows],
         value=values[:k].tolist(),
-        margin=margins,
         mean_weight=W.mean(axis=0).tolist(),
     )
     result = {
         **picked(chosen, "method", "lam"),
         "n_anchors": k,
         "measure": measure,
-        "unknown_rank": model.n_components is None,
-        "margin": None if None in margins else min(margins),
         "duality_gap": model.duality_gap_,
         "relative_error": error,
         "explained": 1.0 - error**2,
         **run_facts(model, chosen, seconds),
     }
-    columns = {"component": "component", "row": "row", "name": "sample", "value": measure}
-    columns |= {"margin": "margin", "mean_weight": "mean weight"}
-    together, ranked = "sum to one" if model.sum_to_one_ else "are nonnegative", values[: 2 * k + 10]
+    ranked = values[: 2 * k + 10]
+    table = words.rows_of(anchors[:_N_LISTED], *anchors[0])
     return Record(
         "anchors",
         f"Anchors of {about['source']}",
         f"{words.counted(k, 'sample')} explain{'s' * (k == 1)} "
         f"{words.percent(max(1.0 - error**2, 0.0))} of the squared norm of the data.",
-        words.lead(words.samples(about), about, f"{chosen.method}, weights that {together}", result),
-        {"anchors": k, "relative error": error, "smallest margin": result["margin"], "time": seconds},
+        ["n_anchors", "relative_error", "seconds"],
         about,
         result,
         details={"anchors": anchors},
-        table=words.rows_of(anchors[:_N_ANCHORS], columns),
+        table=table,
         sections=[
             [
                 "The anchors",
-                "Every other sample is a mixture of these. The margin is the difference between an anchor's "
-                f"{measure} and that of the best sample that is not an anchor: a large margin means a clear "
-                "choice. The last anchor is marked in the curve.",
-                block("table"),
-                drawings.curves(range(1, len(ranked) + 1), {measure: ranked}, f"samples, {order}", k),
+                f"Every other sample is a mixture of these. The value is the {measure} of an anchor. The "
+                "last anchor is marked in the curve: a large step after it means a clear choice.",
+                table,
+                drawings.curves(range(1, len(ranked) + 1), {measure: ranked}, "samples", k),
             ],
-            [
-                "The weights",
-                drawings.factor_map(W.T, "sample", names, "How much of each anchor is in each sample"),
-            ],
+            ["How much of each anchor is in each sample", drawings.factor_map(W.T, "component", "samples")],
         ],
         **of_estimator(model),
     )
@@ -348,52 +253,42 @@ def describe_ranks(comparison: Any, data: Table, seconds: float, parameters: Map
     """Return the record of an estimate."""
     about, result = table_facts(data), comparison.as_dict() | {"seconds": seconds}
     k, estimates = result["rank"], result["estimates"]
-    chosen = {_METHODS.get(name, name): one["rank"] for name, one in estimates.items()}
-    table, reason = [_row(entry, k, chosen) for entry in result["table"]], _sentence(result["reason"])
+    chosen = {"recommended": k} | {name: one["rank"] for name, one in estimates.items()}
+    table = [
+        {words.heading(key): value for key, value in entry.items()}
+        | {"chosen by": ", ".join(name for name, rank in chosen.items() if rank == entry["k"])}
+        for entry in result["table"]
+    ]
+    reason = _sentence(result["reason"])
     skipped = [f"{_sentence(name)} was left out. {why}" for name, why in result["left_out"].items()]
     return Record(
         "rank",
         f"Number of components of {about['source']}",
         f"{words.counted(k, 'component')} {'are' if k != 1 else 'is'} recommended.",
-        words.lead(words.samples(about), about, words.listed([*chosen]), result),
-        chosen | {"time": seconds},
+        ["rank", "seconds"],
         about,
         result,
         parameters=dict(parameters),
-        hints=_outweighed(_dominant(data, "frobenius")),
+        hints=_outweighed(data),
         remarks=[reason],
         table=table,
         sections=[
             ["Why", reason, *skipped],
-            *([["The candidates", _CANDIDATES, block("table")]] if table else []),
-            *(_estimate(_METHODS.get(name, name), estimate) for name, estimate in estimates.items()),
+            ["The candidates", _CANDIDATES, table] if table else None,
+            *(_estimate(name, estimate) for name, estimate in estimates.items()),
         ],
     )
 
 
-def _row(entry: Mapping[str, Any], k: int, chosen: Mapping[str, int]) -> dict[str, Any]:
-    """Return a candidate with the spread beside each mean, and who chose it."""
-    row: dict[str, Any] = {"k": entry["k"]}
-    for column in ("ratio", "held_out_error"):
-        if entry.get(column) is not None:
-            spread = entry.get(f"{column}_spread")
-            beside = "" if spread is None else f" ± {words.number(float(spread), digits=2)}"
-            row[_METHODS.get(column, column)] = words.number(float(entry[column])) + beside
-    by = [name for name, rank in {"recommended": k, **chosen}.items() if rank == entry["k"]]
-    return row | {"chosen by": ", ".join(by)}
-
-
 def _estimate(name: str, estimate: Mapping[str, Any]) -> list[Any]:
     """Return the section of a method."""
+    k = estimate["rank"]
     curves = [
-        drawings.curves(
-            one["candidates"], {one["name"]: one["mean"]}, "components", estimate["rank"],
-            {one["name"]: one["spread"]},
-        )
+        drawings.curves(one["candidates"], {one["name"]: one["mean"]}, "components", k, one["spread"])
         for one in estimate["curves"]
-    ]  # fmt: skip
+    ]
     checked = [entry["sentence"] for entry in estimate["certificate"]]
-    return [f"{_sentence(name)}: {estimate['rank']}", _sentence(estimate["reason"]), *curves, *checked]
+    return [f"{_sentence(name)}: {k}", _sentence(estimate["reason"]), *curves, *checked]
 
 
 def _sentence(text: str) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+_SHARES = ("abundance", "proportion", "recurrence", "share", "usage")  # what is written in percent
+
 
 def number(value: Any, *, digits: int = 4) -> str:
     """Write a number for a person."""
@@ -41,38 +43,27 @@ def seconds(value: float) -> str:
     return f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min"
 
 
-def listed(names: Sequence[str]) -> str:
-    """List names in a sentence."""
-    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
-
-
-def lead(size: str, data: Mapping[str, Any], method: str, result: Mapping[str, Any]) -> str:
-    """Say what a run had, how it went about it, how long it took and why it stopped."""
-    missing = f", {counted(data['n_missing'], 'cell')} missing" if data.get("n_missing") else ""
-    told = f"{size}{missing} from {data['source']}, by {method}"
-    if "seconds" in result:
-        told += f", in {seconds(result['seconds'])}"
+def lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+    """Say where data came from, how a run went about them, how long it took and why it stopped."""
+    told = f"{data['source']} ({product(data['shape'])})" if "shape" in data else str(data["source"])
+    told += f", {counted(data['n_missing'], 'cell')} missing" if data.get("n_missing") else ""
+    told += f", by {result['method']}" if "method" in result else ""
+    told += f", in {seconds(result['seconds'])}" if "seconds" in result else ""
     if "stop_reason" in result:
         reason = result["stop_reason"]["sentence"].strip().rstrip(".").replace("`", "")
         told += f" and {counted(result['n_iter'], 'iteration')}; it stopped because {reason}"
     return f"{told}."
 
 
-def samples(data: Mapping[str, Any]) -> str:
-    """Say how large a table is."""
-    rows, columns = data["shape"]
-    return f"{counted(rows, 'sample')} with {counted(columns, 'feature')}"
+def product(shape: Iterable[int]) -> str:
+    """Write the shape of data."""
+    return " \N{MULTIPLICATION SIGN} ".join(number(side) for side in shape)
 
 
 def strongest(weights: Any, names: Sequence[Any], count: int) -> list[tuple[Any, float]]:
-    """Return the names of the largest entries, each with its size in percent of the largest."""
+    """Return the names of the largest positive entries, and these."""
     order = np.argsort(-np.asarray(weights), kind="stable")[:count].tolist()
-    return shaded([(names[at], float(weights[at])) for at in order])
-
-
-def shaded(names: Sequence[tuple[Any, float]]) -> list[tuple[Any, float]]:
-    """Return names with their weights in percent of the first, which is the largest."""
-    return [(name, 100 * weight / names[0][1]) for name, weight in names if weight > 0]
+    return [(names[at], float(weights[at])) for at in order if weights[at] > 0]
 
 
 def entries_of(**columns: Iterable[Any]) -> list[dict[str, Any]]:
@@ -80,15 +71,20 @@ def entries_of(**columns: Iterable[Any]) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def rows_of(entries: Iterable[Mapping[str, Any]], columns: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return entries as rows of a table: a heading for each key, or a heading and how to write the value."""
-    rows = []
-    for entry in entries:
-        row: dict[str, Any] = {}
-        for key, column in columns.items():
-            heading, form = (column, None) if isinstance(column, str) else column
-            value = entry.get(key)
-            missing = value is None or (isinstance(value, float) and np.isnan(value))
-            row[heading] = None if missing else value if form is None else form(value)
-        rows.append(row)
-    return rows
+def rows_of(entries: Iterable[Mapping[str, Any]], *keys: str) -> list[dict[str, Any]]:
+    """Return entries as rows of a table for people: shares in percent, nothing where there is no number."""
+    return [{heading(key): _written(key, entry.get(key)) for key in keys} for entry in entries]
+
+
+def heading(key: str) -> str:
+    """Write the name of a value in words."""
+    words = key.removeprefix("n_").replace("held_out", "held-out").replace("_", " ").replace("npmi", "NPMI")
+    return {"iter": "iterations", "seconds": "time"}.get(words, words)
+
+
+def _written(key: str, value: Any) -> Any:
+    if isinstance(value, float) and np.isnan(value):
+        return None
+    if isinstance(value, list) and not any(isinstance(one, tuple) for one in value):
+        return ", ".join(map(str, value))
+    return percent(value) if value is not None and key.endswith(_SHARES) else value
