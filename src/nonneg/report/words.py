@@ -72,7 +72,7 @@ def entries_of(**columns: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def rows_of(entries: Iterable[Mapping[str, Any]], *keys: str) -> list[dict[str, Any]]:
-    """Return entries as rows of a table for people: shares in percent, nothing where there is no number."""
+    """Return entries as rows of a table for people: shares in percent, NaN as nothing."""
     return [{heading(key): _written(key, entry.get(key)) for key in keys} for entry in entries]
 
 
