@@ -211,7 +211,6 @@ def test_a_pass_reads_the_file_once(form, X):
     assert data.n_passes == 2
     # What needs no entries reads nothing.
     data.weighted_gram(data.to_sample_array(np.ones((N_ROWS, 1))))
-    fingerprint(data, data.to_sample_array(np.ones((N_ROWS, 1))))
     assert data.n_passes == 2
     firsts = []
     data.examine(lambda block, first: firsts.append(first))

@@ -70,7 +70,6 @@ class DataMatrix(ABC):
     is_weighted: bool = False
     numpy_out: bool = False
     is_sparse: bool = False
-    digest: str | None = None  # of entries and row weights, where a first pass found it
     _extremes: tuple[float, float] | None = None
 
     @property

@@ -19,7 +19,6 @@ from nonneg._arrays import to_device, to_numpy
 from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.device_stream import DeviceBlocks, copied, read_ahead, tensor_dtype
-from nonneg.data.fingerprint import Digest
 from nonneg.data.local import local_matrix, observed_mask
 from nonneg.data.matrix import BlockedMatrix, LocalMatrix, RowFunction, Statistics, block_statistics
 from nonneg.data.observed import EntryWeights
@@ -136,18 +135,16 @@ class StreamedMatrix(BlockedMatrix):
 
     def examine(self, check: Callable[[LocalMatrix, int], None] | None = None) -> None:
         """Compute all statistics in one pass, calling `check` with each block and its first row."""
-        first_row, digest = 0, Digest()
+        first_row = 0
 
         def look(block: LocalMatrix) -> tuple[tuple[()], tuple[Any, ...]]:
             nonlocal first_row
             if check is not None:
                 check(block, first_row)
             first_row += block.shape[0]
-            digest.add(block)
             return block_statistics(block)
 
         self._known = Statistics.of(*self.map_reduce_rows(look, n_out=0)[1])
-        self.digest = str(digest)
         if self._mask is None and not self._known.n_missing:
             self.has_mask = False  # complete data keep the solvers for complete data
 
