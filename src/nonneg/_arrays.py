@@ -125,6 +125,8 @@ def to_float64(array: Any) -> Any:
 
 def to_device(array: Any, like: Array, dtype: Any = None) -> Array:
     """Return an array in the namespace and on the device of another one; its dtype stays unless given."""
+    if isinstance(like, np.ndarray):
+        return np.asarray(to_numpy(array), dtype=dtype, order="C")
     if type(array) is not type(like):
         # NumPy converts the type: PyTorch would wake its threads for it, which can take milliseconds.
         floating = dtype is not None and "float" in str(dtype)

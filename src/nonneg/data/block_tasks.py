@@ -227,14 +227,6 @@ def hosted(shard: Shard, at: int) -> LocalMatrix:
     return local_matrix(to_numpy(block.array), weights=weights, mask=seen)
 
 
-def size_of(shard: Shard) -> tuple[int, float | None]:
-    """Return the number of bytes of a shard, and those that are free on its GPU, where it is on one."""
-    from nonneg._devices import free_memory
-
-    values = values_of(shard.blocks[0])
-    return shard.__sizeof__(), free_memory(values.device) if is_cuda_tensor(values) else None
-
-
 def dtype_of(array: Any) -> np.dtype[Any]:
     """Return NumPy's name for the dtype of an array or tensor."""
     return np.dtype(str(array.dtype).removeprefix("torch."))

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from itertools import count
+from sys import getsizeof
 from typing import Any
 from weakref import WeakSet
 
@@ -38,7 +39,7 @@ from distributed.utils import sync
 
 from nonneg._arrays import to_numpy
 from nonneg._version import __version__
-from nonneg.data.block_tasks import Result, Rows, Work, added, mapped, pass_tasks, run_shard, same, size_of
+from nonneg.data.block_tasks import Result, Rows, Work, added, mapped, pass_tasks, run_shard, same
 from nonneg.exceptions import InvalidParameterError, LostRowsError, NonnegError
 
 # The part of the workers' memory that X may take to be kept there. Dask begins to spill at 60%.
@@ -86,14 +87,10 @@ class Cluster:
             self._find_shards()
 
     def _fits(self, n_bytes: int | None) -> bool:
-        sizes = worker_sizes(self.client)
-        limit = sum(memory or np.inf for memory, _ in sizes)
         if n_bytes is None:
-            of_first, of_device = dask.delayed(size_of)(self.shards[0]).compute()
-            n_bytes = of_first * len(self.shards)
-            if of_device is not None:  # one GPU for each worker, which has its first chunk already
-                limit = (of_device + of_first) * len(sizes)
-        return n_bytes <= KEPT_FRACTION * limit
+            n_bytes = len(self.shards) * dask.delayed(getsizeof)(self.shards[0]).compute()
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        return n_bytes <= KEPT_FRACTION * sum(worker["memory_limit"] or np.inf for worker in workers)
 
     def compute(self, tasks: Sequence[Any]) -> list[Any]:
         """Begin to compute tasks; return what stands for their results."""
@@ -192,12 +189,6 @@ class Cluster:
             options = {"workers": [target], "allow_other_workers": True}
             self.shards[at] = self.client.submit(same, self.shards[at], pure=False, **options)
             self.places[at] = target
-
-
-def worker_sizes(client: Any) -> list[tuple[int, int]]:
-    """Return memory limit (0: none) and number of threads of every worker."""
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    return [(int(worker["memory_limit"] or 0), int(worker["nthreads"])) for worker in workers]
 
 
 def sum_tree(name: str, results: Sequence[Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_cuda_tensor, numpy_view, to_device, to_numpy, to_torch
+from nonneg._arrays import is_cuda_tensor, numpy_view, to_device, to_torch
 from nonneg._lazy import cached_property
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
@@ -118,8 +118,6 @@ class DenseMatrix(LocalMatrix):
 
     def to_device(self, array: Any) -> Array:
         """Return an array in the namespace and dtype and on the device of the data."""
-        if self.container == "dense":
-            return np.ascontiguousarray(to_numpy(array), dtype=self.dtype)
         return to_device(array, self.array, self.dtype)
 
     def take_rows(self, rows: Any) -> Array:

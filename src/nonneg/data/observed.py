@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj
 
-from nonneg._arrays import is_dask, is_sparse_array, to_float64, to_numpy
-from nonneg._typing import Array, FloatArray
+from nonneg._arrays import is_dask, is_sparse_array, to_float64
+from nonneg._typing import Array
 from nonneg.exceptions import DataTypeError, InvalidParameterError, NonFiniteDataError, ShapeError
 from nonneg.kernels.grams import ListedGrams, WeightedGrams
 from nonneg.kernels.sparse_products import row_sums, sparse_times
@@ -324,24 +324,3 @@ def _inverse_squares(deviations: EntryWeights) -> EntryWeights:
         xp = array_namespace(values)
         values = xp.astype(values, xp.float64) ** -2
     return EntryWeights(values, 0.0 if absent == np.inf else absent**-2.0)
-
-
-def rank_one_weights(weights: Any) -> tuple[FloatArray, FloatArray] | None:
-    """Return weights of rows (of mean 1) and of columns whose products they are; None if there are none."""
-    first = to_float64(weights[0, :])
-    j = int(np.argmax(first))
-    if not first[j] > 0:
-        return None
-    rows = to_float64(weights[:, j]) / first[j]
-    if not (rows.min() > 0 and first.min() > 0):
-        return None
-    # What two products in the dtype of the weights may differ by.
-    digits = 4 * float(array_namespace(weights).finfo(weights.dtype).eps)
-    step = max(1, PART_ENTRIES // len(first))
-    for start in range(0, len(rows), step):
-        part = to_numpy(weights[start : min(start + step, len(rows)), :])
-        product = rows[start : start + step, None] * first
-        if not np.all(np.abs(part - product) <= digits * product):
-            return None
-    mean = float(rows.mean())
-    return rows / mean, first * mean

@@ -89,6 +89,18 @@ class SparseRows(LocalMatrix):
         values = powers(self.xp.astype(self.csr.data, self.xp.float64), power)
         return row_sums(self.csr.indptr, values, plan=getattr(self.csr, "plan", None))
 
+    def column_powers(self, power: float) -> Array:
+        """Return the weighted sum of a power of the entries of every column, in float64."""
+        xp = self.xp
+        values = xp.astype(self.csr.data, xp.float64) ** power
+        weights = None if self.weights is None else xp.astype(self.weights, xp.float64)
+        ones = xp.ones((self.shape[0], 1), dtype=xp.float64, device=values.device)
+        return type(self)(_with_data(self.csr, values), weights=weights).transposed_times(ones)[:, 0]
+
+    def to_device(self, array: Any) -> Array:
+        """Return an array in the namespace and dtype and on the device of the data."""
+        return to_device(array, self.csr.data, self.dtype)
+
     def count_nonzero(self) -> int:
         """Return the number of entries that are not zero."""
         # PyTorch counts in an array of integers of eight bytes.
@@ -156,17 +168,6 @@ class SparseMatrix(SparseRows):
         products = parallel_for(work, self.shape[0], chunk_size=256, operations=2.0 * csr.nnz * W.shape[1])
         return sum(products[1:], start=products[0])
 
-    def column_powers(self, power: float) -> Array:
-        """Return the weighted sum of a power of the entries of every column, in float64."""
-        values = self.csr.data.astype(np.float64) ** power
-        if self.weights is not None:
-            values *= np.repeat(self.weights, np.diff(self.csr.indptr))
-        return np.bincount(self.csr.indices, weights=values, minlength=self.shape[1])
-
-    def to_device(self, array: Any) -> Array:
-        """Return a NumPy array of the dtype of the data."""
-        return np.ascontiguousarray(to_numpy(array), dtype=self.dtype)
-
     def scaled_copy(self, scale: float, dtype: Any) -> SparseMatrix:
         """Return the entries times a power of two in another dtype, at the same places in memory."""
         weights = None if self.weights is None else self.weights.astype(dtype)
@@ -187,25 +188,9 @@ class SparseArrayMatrix(SparseRows):
     container = "sparse-array"
     csr: CsrArrays
 
-    def column_powers(self, power: float) -> Array:
-        """Return the weighted sum of a power of the entries of every column, in float64."""
-        xp, Xt = self.xp, self.transposed
-        values = xp.astype(Xt.data, xp.float64) ** power
-        if self.weights is not None:
-            values = values * xp.take(xp.astype(self.weights, xp.float64), Xt.indices)
-        return row_sums(Xt.indptr, values, plan=Xt.plan)
-
-    def to_device(self, array: Any) -> Array:
-        """Return an array in the namespace and dtype and on the device of the data."""
-        return to_device(array, self.csr.data, self.dtype)
-
     def row_blocks(self, entries: int = 1 << 17) -> Iterator[tuple[int, int]]:
         """Yield ranges of rows, larger ones than on the CPU: each costs a few kernels."""
         return super().row_blocks(max(entries, ENTRIES))
-
-    def weighted_nonzeros(self) -> float:
-        """Return the sum of the weights of the rows, once for each of their nonzeros."""
-        return self.entry_sum(lambda values: self.xp.astype(values != 0, self.xp.float64))
 
     def on_host(self) -> SparseMatrix:
         """Return the same data in SciPy's container, for what has no implementation on a GPU."""

@@ -15,7 +15,6 @@ from nonneg._arrays import computed, to_device
 from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import BlockedMatrix, DataMatrix, LocalMatrix, RowFunction
-from nonneg.data.observed import ArrayObserved, ListedObserved, rank_one_weights
 from nonneg.data.sparse import SparseMatrix, SparseRows
 from nonneg.exceptions import UnknownNameError, UnsupportedInputError
 
@@ -269,29 +268,6 @@ def _unweighted_block(block: LocalMatrix) -> LocalMatrix:
     if isinstance(block, SparseMatrix):
         return SparseMatrix(block.csr, weights=block.weights, observed=mask)
     return DenseMatrix(block.array, block.xp, weights=block.weights, observed=mask)
-
-
-def with_rank_one_weights(data: DataMatrix, beta: float) -> tuple[DataMatrix, Array | None]:
-    """Return data with row weights and scaled columns that have the same loss, and the scale; or the same."""
-    # D(c x | c v) = c^beta D(x | v): weights of columns scale X and H, and rows keep one Gram matrix. Betas
-    # below 1 would need scales of many orders of magnitude, from which their solvers end elsewhere.
-    if not data.is_weighted or not isinstance(data, LocalMatrix) or beta < 1:
-        return data, None
-    observed = data.observed
-    found = None
-    if isinstance(observed, ArrayObserved):
-        found = rank_one_weights(observed.weights)
-    elif isinstance(observed, ListedObserved) and observed.listed.nnz == 0:
-        found = np.ones(data.shape[0]), np.full(data.shape[1], observed.usual)
-    if found is None:
-        return data, None
-    rows, scale = data.to_device(found[0]), data.to_device(found[1] ** (1 / beta))
-    scaled = ScaledMatrix(_unweighted_block(data), column_scale=scale).materialized()
-    scaled.weights = rows if data.weights is None else rows * data.weights
-    if bool(data.xp.all(scaled.weights == 1)):
-        scaled.weights = None
-    scaled.numpy_out = data.numpy_out
-    return scaled, scale
 
 
 def column_weights(data: DataMatrix) -> Array:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
-from nonneg._arrays import row_major, to_float64
+from nonneg._arrays import row_major
 from nonneg._devices import chosen_device, device_work, likely_iterations
 from nonneg._precision import chosen_products
 from nonneg._random import Seed, generator, spawn
@@ -25,7 +25,7 @@ from nonneg.data.dense import DenseMatrix
 from nonneg.data.door import Request, wrap
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import rows_only
-from nonneg.data.views import column_weights, scaled_columns, unweighted, with_rank_one_weights
+from nonneg.data.views import column_weights, scaled_columns, unweighted
 from nonneg.exceptions import (
     InvalidDataError,
     InvalidParameterError,
@@ -271,11 +271,6 @@ def run_factorization(
     `final_encoding` ends with the minimizing W for the final H, as `NMF.transform` returns it.
     """
     verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
-    scale = None
-    if not penalties.any and frozen_components is None:  # which are in the units of H
-        data, scale = with_rank_one_weights(data, beta)
-        if scale is not None and H is not None:
-            H = check_factor(H, (np.shape(H)[0], data.shape[1]), "H") * to_float64(scale)
     if beta != 2.0:
         data = _by_rows(data)
     k = checked_rank(n_components, data.shape, caller)
@@ -354,7 +349,7 @@ def run_factorization(
             statement = replace(statement, sentence=f"{statement.sentence}{ended}", quantities=quantities)
     return FactorizationResult(
         W=row_major(W),
-        H=row_major(Ht.T if scale is None else (Ht / scale[:, None]).T),
+        H=row_major(Ht.T),
         loss=value,
         n_iter=best.n_iter,
         stop_reason=best.stop_reason,

@@ -49,17 +49,8 @@ def inner_passes(data: DataMatrix, k: int, entries: float | None = None) -> tupl
     return passes(n_rows, n_columns), passes(n_columns, n_rows)
 
 
-def _weighted_nonzeros(block: Any) -> tuple[tuple[()], tuple[float]]:
-    xp, total = block.xp, 0.0
-    if block.container == "sparse-array":
-        return (), (block.weighted_nonzeros(),)
-    if block.container == "sparse":
-        stored = np.repeat(block.weights, np.diff(block.csr.indptr))
-        return (), (float(stored @ (block.csr.data != 0)),)
-    for start, stop in block.row_blocks(1 << 20):
-        counts = xp.sum(xp.astype(block.dense_rows(start, stop) != 0, block.dtype), axis=1)
-        total += float(xp.sum(counts * block.weights[start:stop]))
-    return (), (total,)
+def _weighted_nonzeros(block: LocalMatrix) -> tuple[tuple[()], tuple[float]]:
+    return (), (block.entry_sum(lambda values: block.xp.astype(values != 0, block.xp.float64)),)
 
 
 @solver(least_squares_rule, limits=True)
