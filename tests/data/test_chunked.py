@@ -29,7 +29,7 @@ def unknown_chunks(X, keep):
 def test_unknown_chunk_sizes_are_found_and_the_input_keeps_its_own(X):
     keep = np.arange(30) % 3 > 0
     array = unknown_chunks(X, keep)
-    data = as_data_matrix(array)
+    data = wrap(array)
     assert data.shape == (20, 8)
     assert data.total() == pytest.approx(X[keep].sum())
     assert np.isnan(array.shape[0])

@@ -20,7 +20,6 @@ from nonneg.data.matrix import LocalMatrix, RowFunction
 from nonneg.data.sparse import on_host
 
 _LOADING = threading.Lock()
-Sums = dict[tuple[int, int], tuple[Any, ...]]
 
 
 def _register_torch() -> None:
@@ -36,8 +35,8 @@ concatenate_lookup.register_lazy("torch", _register_torch)
 class Shard:
     """Neighboring chunks in their local containers; it knows its size, by which Dask schedules."""
 
-    def __init__(self, first: int, blocks: list[LocalMatrix]) -> None:
-        self.first, self.blocks = first, blocks  # the number of the first chunk
+    def __init__(self, blocks: list[LocalMatrix]) -> None:
+        self.blocks = blocks
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -68,7 +67,7 @@ class Result(NamedTuple):
     """What a pass made of a shard."""
 
     rows: list[tuple[Any, ...]]  # new sample arrays of each chunk
-    sums: Sums  # of small results, see `_add`
+    sums: tuple[Any, ...]  # of small results
     forms: tuple[tuple[int, Any], ...] = ()  # columns and dtype of the rows
 
 
@@ -86,9 +85,9 @@ def values_of(block: Any) -> Any:
     return block.array if csr is None else csr.data
 
 
-def make_shard(first: int, *chunks: tuple[Any, Any, Any]) -> Shard:
+def make_shard(*chunks: tuple[Any, Any, Any]) -> Shard:
     """Wrap entries, weights and mask of some chunks."""
-    return Shard(first, [_make_block(*chunk) for chunk in chunks])
+    return Shard([_make_block(*chunk) for chunk in chunks])
 
 
 def _make_block(entries: Any, weights: Any, mask: Any) -> LocalMatrix:
@@ -107,13 +106,11 @@ def _make_block(entries: Any, weights: Any, mask: Any) -> LocalMatrix:
 
 def run_shard(work: Work, shard: Shard, *results: Result) -> Result:
     """Do the work of a pass with a shard and the results that hold its rows of the sample arrays."""
-    made = Result([], {})
+    made = []
     for at, block in enumerate(shard.blocks):
         rows, small = _run_block(block, work, [results[which].rows[at][index] for which, index in work.picks])
-        made.rows.append(rows)
-        _add(made.sums, 0, shard.first + at, small)
-        made = made._replace(forms=tuple((row.shape[1], dtype_of(row)) for row in rows))
-    return made
+        made.append(Result([rows], small, tuple((row.shape[1], dtype_of(row)) for row in rows)))
+    return added(*made)._replace(rows=[rows for one in made for rows in one.rows])
 
 
 def _run_block(
@@ -136,28 +133,8 @@ def _run_block(
 
 def added(*results: Result) -> Result:
     """Add the small results, and leave the rows behind, so that the sum can travel."""
-    sums: Sums = {}
-    for result in results:
-        for (level, index), small in result.sums.items():
-            _add(sums, level, index, small)
+    sums = functools.reduce(_plus, (result.sums for result in results))
     return Result([], sums, results[0].forms)
-
-
-def _add(sums: Sums, level: int, index: int, small: tuple[Any, ...]) -> None:
-    """Add a sum of 2**level neighboring chunks to its neighbor, that to its own, and so on.
-
-    So sums have the same digits on threads and on any cluster, whatever chunks a task has, in whatever order.
-    """
-    while (other := sums.pop((level, index ^ 1), None)) is not None:
-        small = _plus(other, small) if index % 2 else _plus(small, other)
-        level, index = level + 1, index // 2
-    sums[level, index] = small
-
-
-def total_of(result: Result) -> tuple[Any, ...]:
-    """Return the sum over all chunks, whose number need not be a power of two."""
-    parts = [result.sums[node] for node in sorted(result.sums, key=lambda node: node[1] << node[0])]
-    return functools.reduce(lambda total, part: _plus(part, total), reversed(parts))
 
 
 def _plus(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -199,7 +176,7 @@ def same(value: Any) -> Any:
 
 def as_result(chunks: list[Any]) -> Result:
     """Return rows of the chunks of a shard that did not come out of a pass as if they had."""
-    return Result([(rows,) for rows in chunks], {})
+    return Result([(rows,) for rows in chunks], ())
 
 
 def pick(result: Result, at: int, index: int, library: str) -> Any:

@@ -32,9 +32,7 @@ from nonneg.data.block_tasks import (
     make_shard,
     pass_tasks,
     pick,
-    same,
     take,
-    total_of,
 )
 from nonneg.data.matrix import BlockedMatrix, LocalMatrix, RowFunction
 from nonneg.data.observed import EntryWeights
@@ -63,18 +61,11 @@ def chunked_rows(X: Any, n_threads: int, reader: Callable[[int, int], Any] | Non
     # Two chunks for each thread even out what one of them may be slower; none is larger than advised.
     n_chunks = max(2 * n_threads, -(-n_rows * n_columns * 8 // int(GOOD_BYTES)))
     cuts = [*range(0, n_rows, -(-n_rows // n_chunks)), n_rows]
-    name = f"nonneg-data-{uuid.uuid4().hex}"
-    meta: Any = np.empty((0, 0), dtype=X.dtype)
-    if sp.issparse(X) or (reader is not None and sp.issparse(reader(0, 1))):
-        meta = sp.csr_array((0, 0), dtype=X.dtype)
-        X = X.tocsr() if reader is None else X
-    tasks = {
-        (name, at, 0): (same, X[start:stop]) if reader is None else (reader, start, stop)
-        for at, (start, stop) in enumerate(pairwise(cuts))
-    }
-    graph = HighLevelGraph.from_collections(name, tasks, dependencies=[])
-    chunks = (tuple(np.diff(cuts).tolist()), (n_columns,))
-    return da.Array(graph, name, chunks, dtype=X.dtype, meta=meta)
+    X = X.tocsr() if sp.issparse(X) else X
+    load = dask.delayed(reader, pure=False) if reader else (lambda start, stop: dask.delayed(X[start:stop]))
+    meta = reader(0, 1)[:0] if reader else X[:0]
+    parts = [da.from_delayed(load(a, b), (b - a, n_columns), meta=meta) for a, b in pairwise(cuts)]
+    return da.concatenate(parts)
 
 
 class ChunkedMatrix(BlockedMatrix):
@@ -86,9 +77,6 @@ class ChunkedMatrix(BlockedMatrix):
     container = "dask"
 
     def __init__(self, array: Any, *, weights: Any = None, mask: Any = None) -> None:
-        if any(np.isnan(size) for size in array.shape):
-            # On a copy: dask writes the sizes into the array it is asked of.
-            array = array.copy().compute_chunk_sizes()
         if 0 in array.chunks[0] and array.shape[0]:
             array = array.rechunk({0: tuple(size for size in array.chunks[0] if size)})
         if array.numblocks[1] > 1:
@@ -144,7 +132,7 @@ class ChunkedMatrix(BlockedMatrix):
     def _cut(self, n_shards: int) -> list[Any]:
         """Return tasks that load the chunks in a number of shards."""
         make = dask.delayed(make_shard, pure=False)
-        return [make(part[0], *(self._chunks[at] for at in part)) for part in self._members(n_shards)]
+        return [make(*(self._chunks[at] for at in part)) for part in self._members(n_shards)]
 
     def _members(self, n_shards: int) -> list[list[int]]:
         """Return the numbers of the chunks of each shard."""
@@ -180,7 +168,7 @@ class ChunkedMatrix(BlockedMatrix):
         else:
             made, total = cluster.run(work, rows)
         new = tuple(self._assemble(made, index, *total.forms[index], cluster) for index in range(n_out))
-        return new, total_of(total)
+        return new, total.sums
 
     def _assemble(self, rows: Rows, index: int, columns: int, dtype: Any, cluster: Cluster | None) -> Any:
         name = f"nonneg-rows-{uuid.uuid4().hex}"

@@ -17,7 +17,6 @@ not in them: tasks get them by name.
 from __future__ import annotations
 
 import asyncio
-import pkgutil
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -236,7 +235,7 @@ def stored() -> Any:
 
 def packed(result: Result) -> Result:
     """Return rows as NumPy arrays, which pass through a client that has no GPU."""
-    return result._replace(rows=mapped(to_numpy, result.rows), sums={})
+    return result._replace(rows=mapped(to_numpy, result.rows), sums=())
 
 
 def free_tasks(keys: Sequence[str], dask_scheduler: Any) -> None:
@@ -290,14 +289,10 @@ def check_versions(client: Any) -> None:
     """Refuse a cluster, when it is first used, whose scheduler or workers have another `nonneg` or none."""
     if client in _checked:
         return
-    # From the standard library, which every process can import.
-    asked = (pkgutil.resolve_name, "nonneg:__version__")
-    answers = client.run(*asked, on_error="return")
-    try:
-        answers["the scheduler"] = client.run_on_scheduler(*asked)
-    except ImportError as error:
-        answers["the scheduler"] = error
-    others = [at for at, one in answers.items() if isinstance(one, str | ImportError) and one != __version__]
+    answers = client.get_versions(packages=["nonneg"])
+    processes = {"the scheduler": answers["scheduler"], **answers["workers"]}
+    # A worker that is lost meanwhile has no answer.
+    others = [at for at, one in processes.items() if one and one["packages"].get("nonneg") != __version__]
     if others:
         more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
         raise NonnegError(

@@ -7,6 +7,8 @@ sorted within rows, and repeated entries are added. Sparse matrices of CuPy beco
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -57,14 +59,16 @@ class CsrArrays:
         return rows_of_entries(self.indptr, 0, self.nnz)
 
     @property
+    def tensor(self) -> Any:
+        """The same matrix as a sparse tensor."""
+        return csr_tensor(self.indptr, self.indices, self.data, self.shape)
+
+    @property
     def T(self) -> CsrArrays:
         """The transpose, a matrix of its own."""
-        xp = self.xp
-        order = xp.argsort(self.indices, stable=True)
-        columns = xp.take(self.indices, order)
-        rows, values = xp.take(self.rows_of_entries(), order), xp.take(self.data, order)
-        indptr = _starts(columns, self.shape[1], self.indptr.dtype)
-        return CsrArrays(indptr, rows, values, (self.shape[1], self.shape[0]))
+        with quiet():
+            turned = self.tensor.to_sparse_csc()
+        return CsrArrays(turned.ccol_indices(), turned.row_indices(), turned.values(), self.shape[::-1])
 
     def __getitem__(self, rows: Any) -> CsrArrays:
         """Return some rows: a range, indices or truth values."""
@@ -86,12 +90,7 @@ class CsrArrays:
 
     def toarray(self) -> Array:
         """Return a dense array; for few rows."""
-        xp = self.xp
-        n_rows, n_columns = self.shape
-        out = xp.zeros(n_rows * n_columns, dtype=self.data.dtype, device=self.data.device)
-        rows = xp.astype(self.rows_of_entries(), xp.int64)
-        out[rows * n_columns + xp.astype(self.indices, xp.int64)] = self.data
-        return xp.reshape(out, (n_rows, n_columns))
+        return self.tensor.to_dense()
 
     @classmethod
     def from_scipy(cls, csr: Any, like: Array) -> CsrArrays:
@@ -105,35 +104,23 @@ class CsrArrays:
         return sp.csr_array(tuple(parts), shape=self.shape)
 
 
-def _starts(sorted_rows: Array, n_rows: int, dtype: Any) -> Array:
-    xp = array_namespace(sorted_rows)
-    wanted = xp.arange(n_rows + 1, dtype=sorted_rows.dtype, device=sorted_rows.device)
-    return xp.astype(xp.searchsorted(sorted_rows, wanted, side="left"), dtype)
-
-
-def _index_dtype(xp: Namespace, shape: tuple[int, int], nnz: int) -> Any:
-    return xp.int32 if max(*shape, nnz) < INT32_LIMIT else xp.int64
-
-
-def _from_coordinates(X: Any) -> CsrArrays:
-    """Return a COO tensor by rows; entries of one place are added."""
-    X = X.coalesce()
-    (rows, columns), values, shape = X.indices(), X.values(), tuple(X.shape)
-    index = _index_dtype(array_namespace(values), shape, len(values))
-    return CsrArrays(_starts(rows, shape[0], index), columns.to(index), values, shape)
-
-
-def _from_compressed(indptr: Any, indices: Any, values: Any, shape: tuple[int, int]) -> CsrArrays:
+def _canonical(csr: CsrArrays) -> CsrArrays:
+    """Return a matrix with sorted columns, repeated entries added, and short indices where these suffice."""
     import torch
 
-    index = _index_dtype(array_namespace(values), shape, len(values))
-    csr = CsrArrays(indptr.to(index), indices.to(index), values, shape)
     _check_places(csr)
     rows = csr.rows_of_entries()
     if bool(torch.any((rows[1:] == rows[:-1]) & (csr.indices[1:] <= csr.indices[:-1]))):
         places = torch.stack([rows, csr.indices]).long()
-        return _from_coordinates(torch.sparse_coo_tensor(places, values, shape))
-    return csr
+        csr = _from_coordinates(torch.sparse_coo_tensor(places, csr.data, csr.shape))
+    index = torch.int32 if max(*csr.shape, csr.nnz) < INT32_LIMIT else torch.int64
+    return CsrArrays(csr.indptr.to(index), csr.indices.to(index), csr.data, csr.shape)
+
+
+def _from_coordinates(X: Any) -> CsrArrays:
+    with quiet():
+        X = X.coalesce().to_sparse_csr()
+    return CsrArrays(X.crow_indices(), X.col_indices(), X.values(), X.shape)
 
 
 def _check_places(csr: CsrArrays) -> None:
@@ -185,19 +172,18 @@ def scipy_matrix(X: Any, name: str = "X") -> Any:
     if str(X.dtype) not in ("torch.float32", "torch.float64") and not X.is_complex():
         X = X.double()  # before entries of one place are added, which might wrap around in small integers
     check_sparse_array(X, name)
-    return csr_arrays(X)[0].to_scipy()
+    return csr_arrays(X).to_scipy()
 
 
-def csr_arrays(X: Any) -> tuple[CsrArrays, CsrArrays | None]:
-    """Return a checked sparse tensor or CuPy matrix by rows, and its transpose where that was at hand."""
+def csr_arrays(X: Any) -> CsrArrays:
+    """Return a checked sparse tensor or CuPy matrix by rows."""
     X = sparse_tensor(X).detach()
-    layout, shape = str(X.layout).removeprefix("torch."), (int(X.shape[0]), int(X.shape[1]))
+    layout = str(X.layout).removeprefix("torch.")
     if layout == "sparse_coo":
-        return _from_coordinates(X), None
+        return _canonical(_from_coordinates(X))
     if layout == "sparse_csr":
-        return _from_compressed(X.crow_indices(), X.col_indices(), X.values(), shape), None
-    turned = _from_compressed(X.ccol_indices(), X.row_indices(), X.values(), shape[::-1])
-    return turned.T, turned
+        return _canonical(CsrArrays(X.crow_indices(), X.col_indices(), X.values(), X.shape))
+    return _canonical(CsrArrays(X.ccol_indices(), X.row_indices(), X.values(), X.shape[::-1])).T
 
 
 def sparse_tensor(X: Any) -> Any:
@@ -214,6 +200,13 @@ def csr_tensor(indptr: Any, indices: Any, data: Any, shape: tuple[int, int]) -> 
     """Return a sparse tensor of its parts."""
     import torch
 
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse")  # that the layout is in beta state
+    with quiet():
         return torch.sparse_csr_tensor(indptr, indices, data, size=shape, check_invariants=False)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Ignore PyTorch's warning that sparse layouts are in beta state."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse")
+        yield

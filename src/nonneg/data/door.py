@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import array_namespace, is_array_api_obj
+from array_api_compat import array_namespace
 
 from nonneg._arrays import is_dask, is_non_numpy, is_sparse_array, numpy_dtype, to_numpy
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.data.annotated import annotated_matrix, frame_labels
-from nonneg.data.csr_arrays import check_sparse_array, sparse_tensor
+from nonneg.data.csr_arrays import check_sparse_array, scipy_matrix, sparse_tensor
 from nonneg.data.local import has_nan, observed_mask
 from nonneg.data.observed import checked_entry_weights
 from nonneg.data.sparse import SparseRows, on_host
@@ -265,8 +265,10 @@ def _host_array(X: Any) -> Any:
 
 
 def _checked_mask(mask: Any, shape: Any) -> Any:
-    if not (sp.issparse(mask) or is_dask(mask) or is_array_api_obj(mask) or is_sparse_array(mask)):
-        mask = np.asarray(mask)
+    if is_sparse_array(mask):
+        mask = scipy_matrix(mask, "mask") != 0
+    elif not (sp.issparse(mask) or is_dask(mask)):
+        mask = to_numpy(mask)
     if tuple(mask.shape) != tuple(shape):
         raise ShapeError(
             f"Expected a mask of the same shape as X, {tuple(shape)}, got {tuple(mask.shape)}. "

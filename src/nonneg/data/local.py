@@ -1,17 +1,16 @@
-"""The table of local containers, which of them accepts an array or a chunk, and which entries count."""
+"""The containers in this process: which one accepts an array or a chunk, and which of its entries count."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import array_namespace, is_numpy_namespace
+from array_api_compat import array_namespace
 
 from nonneg._arrays import is_dask, is_sparse_array, to_device, to_numpy
 from nonneg._typing import Array
-from nonneg.data.csr_arrays import scipy_matrix, sparse_tensor
+from nonneg.data.csr_arrays import csr_arrays, scipy_matrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import LocalMatrix
 from nonneg.data.observed import ArrayObserved, EntryWeights, Observed, observed_entries
@@ -19,8 +18,8 @@ from nonneg.data.sparse import sparse_array_matrix, sparse_matrix
 
 
 def local_matrix(X: Any, *, weights: Any = None, mask: Any = None) -> LocalMatrix:
-    """Wrap entries that are in this process, in the first container that accepts them."""
-    make = next(make for accepts, make in LOCAL_CONTAINERS if accepts(X))
+    """Wrap entries that are in this process, in the container that accepts them."""
+    make = sparse_matrix if sp.issparse(X) else sparse_array_matrix if is_sparse_array(X) else _dense
     return make(X, weights, mask)
 
 
@@ -28,37 +27,31 @@ def _dense(X: Any, weights: Any, mask: Any) -> DenseMatrix:
     xp = array_namespace(X)
     if X.dtype not in (xp.float32, xp.float64):
         X = xp.astype(X, xp.float64)
-    place = {} if is_numpy_namespace(xp) else {"device": X.device}
     if weights is not None:
-        weights = xp.asarray(weights, dtype=X.dtype, **place)
-    observed: Observed | None = None
-    if mask is not None:
-        weighted = isinstance(mask, EntryWeights)
-        entries = mask.dense() if weighted else mask.toarray() if sp.issparse(mask) else mask
-        entries = to_device(entries, X, X.dtype if weighted else xp.bool) if place else np.asarray(entries)
-        if not weighted:
-            mask = xp.astype(entries, xp.bool)
-        seen = entries > 0 if weighted else mask
-        X = X if weighted and bool(xp.all(seen)) else xp.where(seen, X, xp.zeros_like(X))
-        if place:
-            observed = ArrayObserved(xp.astype(entries, X.dtype), xp, is_mask=not weighted)
-        else:
-            observed = observed_entries(mask, X.dtype)
-    return DenseMatrix(X, xp, weights=weights, observed=observed)
+        weights = to_device(weights, X, X.dtype)
+    if mask is None:
+        return DenseMatrix(X, xp, weights=weights)
+    weighted = isinstance(mask, EntryWeights)
+    entries = _dense_mask(X, mask)
+    if isinstance(X, np.ndarray):
+        observed: Observed = observed_entries(mask if weighted else entries, X.dtype)
+    else:
+        observed = ArrayObserved(xp.astype(entries, X.dtype), xp, is_mask=not weighted)
+    return DenseMatrix(xp.where(entries > 0, X, xp.zeros_like(X)), xp, weights=weights, observed=observed)
 
 
-LOCAL_CONTAINERS: tuple[tuple[Callable[[Any], bool], Callable[..., LocalMatrix]], ...] = (
-    (sp.issparse, sparse_matrix),
-    (is_sparse_array, sparse_array_matrix),
-    (lambda X: True, _dense),
-)
+def _dense_mask(X: Any, mask: Any) -> Array:
+    """Return a mask or weights of entries as an array beside X."""
+    if isinstance(mask, EntryWeights):
+        return to_device(mask.dense(), X, X.dtype)
+    xp = array_namespace(X)
+    return xp.astype(to_device(mask.toarray() if sp.issparse(mask) else mask, X), xp.bool)
 
 
 def has_nan(X: Any) -> bool:
     """Tell whether an array of any container has NaN among its entries."""
     if is_sparse_array(X):
-        X = sparse_tensor(X)
-        X = (X.coalesce() if str(X.layout) == "torch.sparse_coo" else X).values()
+        X = csr_arrays(X).data
     elif sp.issparse(X):
         X = X.tocoo().data
     if "float" not in str(X.dtype):
@@ -75,28 +68,22 @@ def _nan_places(block: Any) -> Array:
 
 def observed_mask(X: Any, mask: Any) -> Any:
     """Return which entries were observed, not NaN and not hidden by a mask, or with which weight."""
+    if is_sparse_array(X) or sp.issparse(X):
+        return _without_nan(scipy_matrix(X) if is_sparse_array(X) else X, mask)
     weighted = isinstance(mask, EntryWeights)
-    if is_sparse_array(X):
-        X, mask = scipy_matrix(X), scipy_matrix(mask, "mask") if is_sparse_array(mask) else mask
-    if sp.issparse(X):
-        return _without_nan(X, mask)
-    values = mask.dense() if weighted else mask.toarray() if sp.issparse(mask) else mask
     if is_dask(X):
         seen = ~X.map_blocks(_nan_places, dtype=bool, meta=np.empty((0, 0), dtype=bool))
         if weighted:
-            return EntryWeights(seen * values)
-        return (
-            seen if mask is None else seen & (values if is_dask(values) else np.asarray(values)).astype(bool)
-        )
+            return EntryWeights(seen * mask.dense())
+        mask = mask.toarray() if sp.issparse(mask) else mask
+        return seen if mask is None else seen & mask.astype(bool)
     xp = array_namespace(X)
     seen = xp.logical_not(xp.isnan(X))
     if mask is None:
         return seen
-    on_host = is_numpy_namespace(xp)
-    values = to_numpy(values) if on_host else to_device(values, X, X.dtype if weighted else xp.bool)
-    if weighted:
-        return EntryWeights(xp.where(seen, values, xp.zeros_like(values)))
-    return xp.logical_and(seen, xp.astype(values, xp.bool))
+    entries = _dense_mask(X, mask)
+    entries = xp.where(seen, entries, xp.zeros_like(entries))
+    return EntryWeights(entries) if weighted else entries
 
 
 def _without_nan(X: Any, mask: Any) -> EntryWeights:

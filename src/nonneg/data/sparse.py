@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_sparse_array, to_device, to_numpy
+from nonneg._arrays import to_device, to_numpy
 from nonneg._lazy import cached_property
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
-from nonneg.data.csr_arrays import CsrArrays, check_sparse_array, csr_arrays, scipy_matrix, sparse_tensor
+from nonneg.data.csr_arrays import CsrArrays, check_sparse_array, csr_arrays, sparse_tensor
 from nonneg.data.matrix import DataMatrix, LocalMatrix, powers
 from nonneg.data.observed import EntryWeights, ListedObserved, Observed, observed_entries
 from nonneg.exceptions import UnsupportedInputError
@@ -247,17 +247,13 @@ def sparse_array_matrix(X: Any, weights: Any = None, mask: Any = None) -> Sparse
     """Wrap a sparse tensor or CuPy matrix; entries that are not observed are left out."""
     X = sparse_tensor(X)
     check_sparse_array(X)
-    csr, Xt = csr_arrays(X)
+    csr = csr_arrays(X)
     like = csr.data
     if weights is not None:
-        weights = to_device(np.asarray(to_numpy(weights)), like, like.dtype)
+        weights = to_device(weights, like, like.dtype)
     if mask is None:
-        return SparseArrayMatrix(csr, transposed=Xt, weights=weights)
+        return SparseArrayMatrix(csr, weights=weights)
     # SciPy sorts out what was observed, once, on the host.
-    if is_sparse_array(mask):
-        mask = scipy_matrix(mask, "mask") != 0
-    elif not (sp.issparse(mask) or isinstance(mask, EntryWeights)):
-        mask = to_numpy(mask)
     host = sparse_matrix(csr.to_scipy(), None, mask)
     observed = host.observed
     if host.is_weighted or not isinstance(observed, ListedObserved):

@@ -36,9 +36,7 @@ _DENSE_LIMIT = 4096  # with more columns the Gram matrix is never formed
 _MAX_PASSES = 300
 _EPS = float(np.finfo(np.float64).eps)
 _EQUAL = 1e-10  # eigenvalues that differ by less of the largest one are taken for one repeated value
-# Measured: Lanczos passes for 65 values of noisy data, to 1e-8; and how many operations of a square product
-# take the time of one operation in thin products, in sparse ones and in eigenvalues.
-_PASSES, _THIN, _SPARSE, _EIGEN = 20, 2.0, 10.0, 7.0
+_PASSES = 20  # of Lanczos, about: for the values of noisy data to 1e-8
 # Residuals below this share of the largest square give values that are exact to its own square, unless some
 # are small themselves: those ask for the full precision.
 _TOL, _SMALL = 1e-8, 1e-2
@@ -184,13 +182,10 @@ def gram_is_cheaper(data: DataMatrix, k: int) -> bool:
     if n_columns > _DENSE_LIMIT:
         return False
     base = data.base if isinstance(data, ScaledMatrix) else data
-    width = max(8, k // 2)
-    product = _THIN * n_rows * n_columns
-    if isinstance(base, SparseRows):
-        product = _SPARSE * base.csr.nnz
-    basis = _THIN * 12 * n_columns * 2 * (k + width)
-    lanczos = _PASSES * width * (4 * product + basis)
-    return n_rows * n_columns**2 + _EIGEN * n_columns**3 <= lanczos
+    entries = base.csr.nnz if isinstance(base, SparseRows) else n_rows * n_columns
+    # Operations of the upper half of the product and of LAPACK's tridiagonal form, against two products with
+    # a block of vectors in each pass.
+    return n_rows * n_columns**2 + 4 / 3 * n_columns**3 <= _PASSES * 4 * entries * max(8, k // 2)
 
 
 def block_lanczos(
