@@ -37,7 +37,8 @@ def _dense(X: Any, weights: Any, mask: Any) -> DenseMatrix:
         observed: Observed = observed_entries(mask if weighted else entries, X.dtype)
     else:
         observed = ArrayObserved(xp.astype(entries, X.dtype), xp, is_mask=not weighted)
-    return DenseMatrix(xp.where(entries > 0, X, xp.zeros_like(X)), xp, weights=weights, observed=observed)
+    X = xp.where(xp.astype(entries, xp.bool), X, xp.zeros_like(X))
+    return DenseMatrix(X, xp, weights=weights, observed=observed)
 
 
 def _dense_mask(X: Any, mask: Any) -> Array:
