@@ -157,7 +157,7 @@ $(READY): pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/core/*) |
 	@touch $@
 
 $(DEV): $(READY)
-	$(INSTALL) --editable '.[dask,audio,graphs,hyperspectral,report,formats,singlecell]' --group test --group lint
+	$(INSTALL) --editable '.[dask,audio,graphs,report,formats,singlecell]' --group test --group lint
 	@touch $@
 
 $(VENV)/.ready-torch: $(DEV)
@@ -217,7 +217,7 @@ $(VENV)-floors/.ready: pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)-floors
 	$(VENV)-floors/bin/python -m pip install --quiet --disable-pip-version-check uv
 	VIRTUAL_ENV=$(VENV)-floors $(VENV)-floors/bin/uv pip install --quiet --resolution lowest-direct \
-	  --editable '.[dask,audio,graphs,hyperspectral,report,formats,singlecell]' --group test
+	  --editable '.[dask,audio,graphs,report,formats,singlecell]' --group test
 	@touch $@
 
 # The peers stand apart from the dependency groups: one of them asks for an old NumPy, which it does not need, and

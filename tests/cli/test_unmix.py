@@ -74,7 +74,6 @@ def test_writes_maps_spectra_numbers_and_a_report(cube_file, planted, tmp_path, 
 
 @pytest.mark.usefixtures("drawn")
 def test_names_mask_wavelengths_and_envi(cube_file, library_file, planted, tmp_path, capsys):
-    pytest.importorskip("spectral")
     values = np.load(cube_file)
     free = next(at for at in range(ROWS * COLUMNS) if at not in planted.anchors)
     values[divmod(free, COLUMNS)] = -5

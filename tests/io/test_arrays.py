@@ -93,7 +93,7 @@ def test_blocks_that_do_not_fill_the_matrix_are_refused(blocks, tmp_path):
 
 def test_sparse_npz_that_is_none(tmp_path):
     np.savez(tmp_path / "s.npz", format=b"csr", shape=[2, 2], data=[1.0], indices=[0])
-    with pytest.raises(FileFormatError, match="indptr is not a file"):
+    with pytest.raises(FileFormatError, match=r"no sound sparse matrix.*'indptr'"):
         read_table(tmp_path / "s.npz")
     np.savez(tmp_path / "s.npz", format="lil", shape=[2, 2], data=[1.0])
     with pytest.raises(FileFormatError, match="format lil"):
@@ -113,7 +113,7 @@ def test_headers_may_declare_as_much_as_there_is(tmp_path):
     np.save(tmp_path / "x.npy", np.ones((500, 3)))
     path = tmp_path / "x.npy"
     path.write_bytes(path.read_bytes()[:11_999])
-    with pytest.raises(FileFormatError, match="its header declares 12000 bytes, but it has 11871"):
+    with pytest.raises(FileFormatError, match="corrupt or truncated: mmap length is greater"):
         read_table(path)
 
 

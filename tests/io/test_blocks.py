@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from nonneg.exceptions import FileFormatError
-from nonneg.io import stored
 from nonneg.io.stored import ArrayRows, CompressedRows, FileRows
 
 
@@ -48,11 +47,10 @@ def test_row_pointers_rise_from_zero_to_the_number_of_entries(indptr, n_data):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int16])
-def test_rows_of_a_file(dtype, tmp_path, monkeypatch, rng):
+def test_rows_of_a_file(dtype, tmp_path, rng):
     X = rng.integers(99, size=(50, 7)).astype(dtype)
     path = tmp_path / "X.bin"
     path.write_bytes(b"header" + X.tobytes() + b"more")
-    monkeypatch.setattr(stored, "_SEGMENT", 64)  # several reads for each block
     with FileRows(path, X.shape, dtype, 6) as matrix:
         assert matrix.n_bytes == X.nbytes
         for start, stop in ((0, 50), (13, 14), (7, 43), (49, 50), (5, 5)):

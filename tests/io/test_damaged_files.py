@@ -163,7 +163,7 @@ def test_headers_that_declare_more_than_the_file_holds(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("X.npy", stream.getvalue() + b"\x00" * 64)
     for name in ("a.npy", "a.npz"):
-        with pytest.raises(FileFormatError, match="its header declares"):
+        with pytest.raises(FileFormatError, match="corrupt or truncated"):
             read_table(tmp_path / name)
 
 
@@ -172,7 +172,7 @@ def test_headers_that_declare_less_than_nothing(shape, tmp_path):
     header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
     magic = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
     (tmp_path / "a.npy").write_bytes(magic + header.encode() + bytes(48))
-    with pytest.raises(FileFormatError, match="its header declares"):
+    with pytest.raises(FileFormatError, match="corrupt or truncated"):
         read_table(tmp_path / "a.npy")
 
 

@@ -1,22 +1,21 @@
 """Hyperspectral cubes: rows x columns x bands, with wavelengths and pixels without data.
 
-ENVI files, a text header next to a file of plain numbers, are read and written by the library `spectral`.
+They are arrays of NumPy and MATLAB files, or ENVI files: a text header next to a file of plain numbers.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nonneg._optional import import_optional
 from nonneg._typing import BoolArray, FloatArray
 from nonneg.exceptions import (
     DataChangedWarning,
@@ -28,11 +27,20 @@ from nonneg.exceptions import (
 )
 from nonneg.io import matlab, npz
 from nonneg.io.read import format_of, read_with
-from nonneg.io.table import StoredArray, check_variable, choose_array
+from nonneg.io.table import check_variable, choose_array
 
+_ALLOWED: dict[str, dict[str, Any]] = {
+    # Which of rows, columns and bands the axes of the file are.
+    "interleave": {"bsq": (2, 0, 1), "bil": (0, 2, 1), "bip": (0, 1, 2)},
+    "data type": {
+        "1": "u1", "2": "i2", "3": "i4", "4": "f4", "5": "f8", "12": "u2", "13": "u4", "14": "i8", "15": "u8",
+    },
+    "byte order": {"0": "<", "1": ">"},
+}  # fmt: skip
+"""Words and codes of an ENVI header, and what they mean to NumPy."""
+_ENDINGS = ("", ".img", ".dat", ".sli", ".raw", ".bin", ".hyspex", ".bsq", ".bil", ".bip")
 _PLACE = ("map info", "coordinate system string", "projection info", "geo points", "x start", "y start")
 """Entries of a header that say where on the ground an image lies."""
-_INTERLEAVES = ("bsq", "bil", "bip", "BSQ", "BIL", "BIP")
 _DELETED = -1e30
 """Libraries write numbers below this one where there is no value: -1.23e34, by the U.S. Geological Survey."""
 _NANOMETERS = {
@@ -61,7 +69,7 @@ class Cube:
         Pixels with this value in every band have no data; it may be NaN.
     source : str
         Where it comes from.
-    georeference : mapping of str to Any
+    georeference : mapping of str to str
         Its position on the ground: entries of an ENVI header that are copied to maps of the scene.
     bands : array of bool of shape (n_bands,) or None
         True for bands that are used, False for those that are left out; None for all.
@@ -74,7 +82,7 @@ class Cube:
     wavelengths: FloatArray | None = None
     no_data: float | None = None
     source: str = ""
-    georeference: Mapping[str, Any] = field(default_factory=dict)
+    georeference: Mapping[str, str] = field(default_factory=dict)
     bands: BoolArray | None = None
     scale: float = 1.0
 
@@ -186,7 +194,7 @@ def read_cube(
         raise FileFormatError(f"{place} does not exist. Expected a cube: {WORDS}.")
     elif header_of(place) is not None:
         check_variable(variable, place, "an ENVI image", several=False)
-        cube = _read_envi(place, all_bands=bands is not None)
+        cube = read_with("an ENVI image", place, lambda: _read_envi(place, all_bands=bands is not None))
         if n_bad := int((~cube.kept).sum()):
             warnings.warn(
                 f"{n_bad} of {cube.shape[2]} bands of {place.name} are left out: its header flags them as "
@@ -202,46 +210,32 @@ def read_cube(
 def _stored_cube(path: Path, variable: str | None) -> Cube:
     """Open the array of a NumPy file, or read one of an archive or a MATLAB file, with its wavelengths."""
     if path.suffix.lower() == ".npy":
-        npz.read_layout(path)
-        return Cube(np.load(path, mmap_mode="r", allow_pickle=False), source=str(path))
-    is_archive = path.suffix.lower() == ".npz"
-    arrays = npz.arrays_of(path) if is_archive else _with_cubes_of_matrices(matlab.arrays_of(path))
-    values = choose_array(arrays, variable, str(path), cube=True).load()
-    listed = arrays.get("wavelengths", arrays.get("wavelength"))
-    if listed is None or values.ndim != 3:
-        return Cube(values, source=str(path))
-    wavelengths = np.ravel(listed.load())
-    if wavelengths.size != values.shape[2]:
+        return Cube(npz.map_array(path), source=str(path))
+    arrays = npz.arrays_of(path) if path.suffix.lower() == ".npz" else matlab.arrays_of(path)
+    sides = {name.lower(): array.item() for name, array in arrays.items() if array.size == 1}
+    if {"nrow", "ncol"} <= sides.keys():
+        shape = int(sides["nrow"]), int(sides["ncol"])
+        arrays = {name: _pixel_cube(array, *shape) for name, array in arrays.items()}
+    cube = Cube(choose_array(arrays, variable, str(path), cube=True), source=str(path))
+    wavelengths = np.ravel(arrays.get("wavelengths", arrays.get("wavelength", ())))
+    if wavelengths.size == cube.shape[2]:
+        return replace(cube, wavelengths=in_nanometers(wavelengths))
+    if wavelengths.size:
         warnings.warn(
             f"The wavelengths in {path} are not used: there are {wavelengths.size} of them for "
-            f"{values.shape[2]} bands, the last axis of the cube.",
+            f"{cube.shape[2]} bands, the last axis of the cube.",
             NonnegWarning,
             stacklevel=2,
         )
-        return Cube(values, source=str(path))
-    return Cube(values, in_nanometers(wavelengths), source=str(path))
+    return cube
 
 
-def _with_cubes_of_matrices(arrays: dict[str, StoredArray]) -> dict[str, StoredArray]:
-    """Make cubes of matrices of pixels where their numbers of rows and columns, nRow and nCol, lie beside."""
-    sides = {name.lower(): array for name, array in arrays.items() if math.prod(array.shape) == 1}
-    if not {"nrow", "ncol"} <= set(sides):
-        return arrays
-    rows, columns = (int(sides[name].load().item()) for name in ("nrow", "ncol"))
-
-    def cube(matrix: StoredArray) -> Any:
-        pixels = matrix.load()
-        pixels = pixels if len(pixels) == rows * columns else pixels.T
-        # MATLAB numbers pixels column after column.
-        return pixels.reshape(columns, rows, pixels.shape[1]).transpose(1, 0, 2)
-
-    cubes = {}
-    for name, array in arrays.items():
-        shape = array.shape
-        if array.is_numeric and len(shape) == 2 and rows * columns in shape and min(shape) > 1:
-            n_bands = shape[1] if shape[0] == rows * columns else shape[0]
-            cubes[name] = StoredArray((rows, columns, n_bands), True, partial(cube, array))
-    return arrays | cubes
+def _pixel_cube(array: Any, rows: int, columns: int) -> Any:
+    """Make a cube of a matrix of pixels, as MATLAB numbers them: column after column."""
+    if array.ndim != 2 or rows * columns not in array.shape or min(array.shape) == 1:
+        return array
+    pixels = array if len(array) == rows * columns else array.T
+    return pixels.reshape(columns, rows, pixels.shape[1]).transpose(1, 0, 2)
 
 
 def header_of(path: Path) -> Path | None:
@@ -257,94 +251,101 @@ def header_of(path: Path) -> Path | None:
 
 def _read_envi(path: Path, *, all_bands: bool) -> Cube:
     """Open an image, whose values are mapped from the file, not read."""
-    image, entries = _opened(path, "open_memmap", "is a library of spectra, not an image")
-    size = image.nrows * image.ncols * image.nbands * np.dtype(image.dtype).itemsize + image.offset
-    length = Path(image.filename).stat().st_size
-    if length < size:
-        raise FileFormatError(
-            f"{image.filename} has {length} bytes, but its header describes {size}. It is truncated; copy it "
-            "again."
-        )
-    scale = _number(entries, "reflectance scale factor", path)
-    if scale is not None and not 0 < scale < np.inf:
+    values, entries = _opened(path, library=False)
+    scale = float(entries.get("reflectance scale factor", 1.0))
+    if not 0 < scale < np.inf:
         raise FileFormatError(
             f"The header of {path} has the reflectance scale factor {scale:g}. Expected a number above zero; "
             "correct it."
         )
+    n_bands = values.shape[2]
     return Cube(
-        image.open_memmap(interleave="bip", writable=False),
-        _wavelengths(entries, image.nbands, path),
-        _number(entries, "data ignore value", path),
+        values,
+        _wavelengths(entries, n_bands, path),
+        float(entries["data ignore value"]) if "data ignore value" in entries else None,
         str(path),
         {name: entries[name] for name in _PLACE if name in entries},
-        None if all_bands else _good_bands(entries, image.nbands, path),
-        scale or 1.0,
+        None if all_bands else _good_bands(entries, n_bands, path),
+        scale,
     )
 
 
 def read_envi_library(path: Path) -> tuple[FloatArray, tuple[str, ...], FloatArray | None]:
     """Read a library of spectra."""
-    library, entries = _opened(path, "spectra", "is an image, not a library of spectra")
-    spectra = np.array(library.spectra, dtype=np.float64)
+    values, entries = _opened(path, library=True)
+    spectra = np.array(values[:, :, 0], dtype=np.float64)
     # Zero is a value of a dark spectrum, whatever a header says.
-    no_data = _number(entries, "data ignore value", path) or _DELETED
+    no_data = float(entries.get("data ignore value", 0.0)) or _DELETED
     spectra[(spectra < _DELETED) | (spectra == no_data)] = np.nan
     good = _good_bands(entries, spectra.shape[1], path)
     if good is not None:
         spectra[:, ~good] = np.nan
-    return spectra, tuple(map(str, library.names)), _wavelengths(entries, spectra.shape[1], path)
+    names = _listed(entries, "spectra names") or map(str, range(len(spectra)))
+    return spectra, tuple(names), _wavelengths(entries, spectra.shape[1], path)
 
 
-def _opened(path: Path, attribute: str, otherwise: str) -> tuple[Any, Mapping[str, Any]]:
-    """Return the library's object, which must have an attribute, and the entries of the header."""
-    envi = import_optional("spectral.io.envi", extra="hyperspectral", purpose="Reading ENVI files")
+def _opened(path: Path, *, library: bool) -> tuple[Any, dict[str, str]]:
+    """Map the numbers of an ENVI file as rows x columns x bands; return them and the entries of its header.
+
+    In a library of spectra, rows are spectra, columns are bands, and there is one band.
+    """
     header = header_of(path)
     if header is None or not header.is_file():
         raise FileFormatError(f"Expected the header {path.name}.hdr next to {path}, but it is not there.")
-    try:
-        with warnings.catch_warnings():
-            # Names of entries in capitals, which many sensors write, are read all the same.
-            warnings.simplefilter("ignore")
-            entries = envi.read_envi_header(str(header))
-            if (order := str(entries.get("interleave", "bsq"))) not in _INTERLEAVES:
-                # Any other word would be read as bsq, and the scene be scrambled.
-                raise FileFormatError(
-                    f"The header {header} has the interleave {order!r}. Expected bsq, bil or bip; correct it."
-                )
-            # The header is what was asked for where both are given; the numbers are looked for beside it.
-            image = envi.open(str(header), None if path == header else str(path))
-    except envi.EnviDataFileNotFoundError as error:
+    entries = _read_header(header)
+    if library != ("library" in entries.get("file type", "").lower()):
+        is_what = "an image, not a library of spectra" if library else "a library of spectra, not an image"
+        raise FileFormatError(f"{path} is {is_what} (file type in its header).")
+    shape = [int(entries[name]) for name in ("lines", "samples", "bands")]
+    axes, code, order = (words[entries[name]] for name, words in _ALLOWED.items())
+    dtype = np.dtype(order + code)
+    # The header is what was asked for where both are given; the numbers are looked for beside it.
+    numbers = path if path != header else _numbers_beside(header)
+    offset = int(entries["header offset"])
+    length, size = numbers.stat().st_size, offset + math.prod(shape) * dtype.itemsize
+    if length < size:
         raise FileFormatError(
-            f"The numbers that {header} describes are not in the same folder: expected {header.stem} with no "
-            "ending, .img, .dat, .sli, .raw, .bin or its interleave. Put them there, or pass the file of "
-            "numbers itself."
-        ) from error
-    except FileFormatError:
-        raise
-    except Exception as error:  # the library raises kinds of its own, and bare ones
-        reason = str(error).rstrip(".") or type(error).__name__
-        raise FileFormatError(f"{path} could not be read as an ENVI file: {reason}.") from error
-    if not hasattr(image, attribute):
-        raise FileFormatError(f"{path} {otherwise} (file type in its header).")
-    return image, entries
+            f"{numbers} has {length} bytes, but its header describes {size}. It is truncated; copy it again."
+        )
+    values = np.memmap(numbers, dtype, "r", offset, tuple(shape[axis] for axis in axes))
+    return values.transpose(np.argsort(axes)), entries
 
 
-def _number(entries: Mapping[str, Any], name: str, path: Path) -> float | None:
-    """Return an entry of a header that is a number."""
-    if name not in entries:
-        return None
-    try:
-        return float(entries[name])
-    except (TypeError, ValueError) as error:
-        raise FileFormatError(
-            f"The header of {path} has the {name} {entries[name]!r}, which is not a number. Correct it."
-        ) from error
+def _read_header(header: Path) -> dict[str, str]:
+    """Return the entries of an ENVI header by their names in small letters; lists are in braces."""
+    text = header.read_text(encoding="utf-8-sig", errors="replace")
+    if not text.startswith("ENVI"):
+        raise FileFormatError(f"{header} is not an ENVI header: its first line must be 'ENVI'.")
+    text = re.sub(r"^;.*", "", text, flags=re.MULTILINE)  # comments
+    pairs = re.findall(r"^([^={}\n]+)=[ \t]*(\{[^}]*\}|[^\n]*)", text, flags=re.MULTILINE)
+    entries = {"header offset": "0"} | {name.strip().lower(): value.strip() for name, value in pairs}
+    for name in ("lines", "samples", "bands", "header offset", *_ALLOWED):
+        value = entries[name] = entries.get(name, "").lower()
+        if not (value in _ALLOWED[name] if name in _ALLOWED else value.isdecimal()):
+            expected = ", ".join(_ALLOWED.get(name, ["a whole number"]))
+            has = f"has the {name} {value!r}" if value else f"lacks the {name}"
+            raise FileFormatError(f"The header {header} {has}. Expected {expected}; correct it.")
+    return entries
 
 
-def _of_bands(entries: Mapping[str, Any], name: str, n_bands: int) -> tuple[FloatArray, str]:
+def _numbers_beside(header: Path) -> Path:
+    for ending in (*_ENDINGS, *map(str.upper, _ENDINGS)):
+        if (candidate := header.with_suffix(ending)).is_file():
+            return candidate
+    raise FileFormatError(
+        f"The numbers that {header} describes are not in the same folder: expected {header.stem} with no "
+        f"ending or {', '.join(_ENDINGS[1:])}. Put them there, or pass the file of numbers itself."
+    )
+
+
+def _listed(entries: Mapping[str, str], name: str) -> list[str]:
+    words = [word.strip() for word in entries.get(name, "").strip("{}").split(",")]
+    return words[:-1] if words[-1] == "" else words  # after a comma at the end
+
+
+def _of_bands(entries: Mapping[str, str], name: str, n_bands: int) -> tuple[FloatArray, str]:
     """Return a list of a header with a number for each band, and what is wrong with it."""
-    listed = [entries[name]] if isinstance(entries[name], str) else list(entries[name])
-    listed = listed[:-1] if listed[-1:] == [""] else listed  # after a comma at the end
+    listed = _listed(entries, name)
     try:
         numbers = np.asarray(listed, dtype=np.float64)
     except ValueError:
@@ -354,9 +355,9 @@ def _of_bands(entries: Mapping[str, Any], name: str, n_bands: int) -> tuple[Floa
     return numbers, "" if np.isfinite(numbers).all() else "has entries that are not numbers"
 
 
-def _good_bands(entries: Mapping[str, Any], n_bands: int, path: Path) -> BoolArray | None:
+def _good_bands(entries: Mapping[str, str], n_bands: int, path: Path) -> BoolArray | None:
     """Return which bands the list of bad bands of a header (``bbl``) leaves; None for all."""
-    if entries.get("bbl") is None:
+    if "bbl" not in entries:
         return None
     factors, fault = _of_bands(entries, "bbl", n_bands)
     if not (fault or factors.any()):
@@ -369,9 +370,9 @@ def _good_bands(entries: Mapping[str, Any], n_bands: int, path: Path) -> BoolArr
     return None if factors.all() else factors != 0
 
 
-def _wavelengths(entries: Mapping[str, Any], n_bands: int, path: Path) -> FloatArray | None:
+def _wavelengths(entries: Mapping[str, str], n_bands: int, path: Path) -> FloatArray | None:
     """Return the wavelengths that a header lists, in nanometers."""
-    unit = str(entries.get("wavelength units", "")).strip().lower()
+    unit = entries.get("wavelength units", "").lower()
     if "wavelength" not in entries or unit in _NO_LENGTHS:
         return None
     places, fault = _of_bands(entries, "wavelength", n_bands)
@@ -395,28 +396,22 @@ def in_nanometers(wavelengths: Any) -> FloatArray:
 
 
 def write_envi(
-    path: Path,
-    values: Any,
-    names: Sequence[str],
-    *,
-    wavelengths: Any = None,
-    description: str = "",
-    georeference: Mapping[str, Any] | None = None,
+    path: Path, values: FloatArray, names: Sequence[str], georeference: Mapping[str, str]
 ) -> list[Path]:
-    """Write an image, one plane per name."""
-    envi = import_optional("spectral.io.envi", extra="hyperspectral", purpose="Writing ENVI files")
+    """Write an image of floating-point numbers, one plane per name."""
+    rows, columns, bands = values.shape
     plain = [str(name).translate(str.maketrans(",{}\n", "    ")).strip() for name in names]
-    metadata: dict[str, Any] = {**(georeference or {}), "band names": plain, "description": description}
+    entries: dict[str, Any] = {
+        "samples": columns, "lines": rows, "bands": bands, "header offset": 0, "file type": "ENVI Standard",
+        "data type": 4 if values.dtype == np.float32 else 5, "interleave": "bsq", "byte order": 0,
+        "band names": f"{{{', '.join(plain)}}}", **georeference,
+    }  # fmt: skip
     if np.isnan(values).any():
-        metadata["data ignore value"] = "nan"
-    if wavelengths is not None:
-        metadata |= {"wavelength": [f"{value:g}" for value in wavelengths], "wavelength units": "nm"}
+        entries["data ignore value"] = "nan"
+    numbers = path.with_suffix(".img")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            envi.save_image(
-                str(path), np.asarray(values), interleave="bsq", ext="img", force=True, metadata=metadata
-            )
+        path.write_text("ENVI\n" + "".join(f"{name} = {value}\n" for name, value in entries.items()))
+        np.moveaxis(values, 2, 0).astype("<f4" if values.dtype == np.float32 else "<f8").tofile(numbers)
     except OSError as error:
         raise OutputError(f"{path} could not be written: {error.strerror or error}.") from error
-    return [path, path.with_suffix(".img")]
+    return [path, numbers]

@@ -6,7 +6,6 @@ import functools
 import subprocess
 import sys
 from collections import Counter
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from nonneg._optional import import_optional
 from nonneg.exceptions import FileFormatError
 from nonneg.io.stored import ArrayRows, CompressedRows, StoredMatrix
-from nonneg.io.table import ReadOptions, StoredArray, check_variable, choose_array
+from nonneg.io.table import ReadOptions, check_variable, choose_array
 
 _WALK_SECONDS = 120.0
 # Attributes and small arrays of at most a thousand nodes: groups of other tools may hold many more.
@@ -154,8 +153,7 @@ def open_zarr(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
         return node_rows(node, str(path), memory)
     if "X" in node or options.variable is not None:
         return _annotated(node, options, str(path), memory)
-    arrays = {name: StoredArray(one.shape, True, partial(node.get, name)) for name, one in node.arrays()}
-    return node_rows(choose_array(arrays, None, str(path)).load(), str(path), memory)
+    return node_rows(choose_array(dict(node.arrays()), None, str(path)), str(path), memory)
 
 
 def _annotated(root: Any, options: ReadOptions, source: str, memory: int, file: Any = None) -> StoredMatrix:
@@ -221,12 +219,6 @@ def read_cell_column(path: Path, name: str) -> tuple[str, ...]:
                 f"{path} contains no column {name!r} of cells. It contains: {', '.join(frame)}."
             )
         return tuple(_column(frame[name], name))
-
-
-def layer_names(path: Path) -> list[str]:
-    """Return the names of the layers."""
-    with open_checked(path, "Reading a .h5ad file") as file:
-        return list(file.get("layers", {}))
 
 
 def open_hdf5(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
-from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,9 @@ import numpy as np
 from scipy import io
 
 from nonneg.exceptions import FileFormatError
-from nonneg.io.hdf5 import is_group, open_checked
+from nonneg.io.hdf5 import is_group, open_checked, text_of
 from nonneg.io.limits import expansion_limit, too_large
-from nonneg.io.table import ReadOptions, StoredArray, Table, choose_array, compressed_matrix
+from nonneg.io.table import ReadOptions, Table, choose_array, compressed_matrix
 
 _INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 _NUMERIC = frozenset(["double", "single", "logical", "sparse", *_INTEGERS])
@@ -28,31 +27,22 @@ _NUMERIC_CLASSES = frozenset({5, *range(6, 16)})  # sparse, double, single, inte
 
 def read(path: Path, options: ReadOptions) -> Table:
     """Read one matrix."""
-    return Table(choose_array(arrays_of(path), options.variable, str(path)).load())
+    return Table(choose_array(arrays_of(path), options.variable, str(path)))
 
 
-def arrays_of(path: Path) -> dict[str, StoredArray]:
-    """List the variables of a file."""
+def arrays_of(path: Path) -> dict[str, Any]:
+    """Read the numeric variables of a file."""
     with path.open("rb") as stream:
         head = stream.read(520)
     # MATLAB puts a text of 512 bytes before the HDF5 part; other writers may leave it out.
     if head.startswith((b"MATLAB 7.3", b"\x89HDF")) or head[512:516] == b"\x89HDF":
         with open_checked(path, "Reading a MATLAB 7.3 file") as file:
-            shapes = {name: _shape(node) for name, node in file.items() if not name.startswith("#")}
-        return {
-            name: StoredArray(shape, True, partial(_load_73, path, name))
-            for name, shape in shapes.items()
-            if shape is not None
-        }
+            arrays = {name: _array(node, path) for name, node in file.items() if not name.startswith("#")}
+        return {name: array for name, array in arrays.items() if array is not None}
     check_elements(path)
-
-    def load(name: str) -> Any:
-        return read_matrices(io.loadmat, path, variable_names=[name])[name]
-
-    return {
-        name: StoredArray(tuple(shape), kind in _NUMERIC, partial(load, name))
-        for name, shape, kind in io.whosmat(path)
-    }
+    names = [name for name, _, kind in io.whosmat(path) if kind in _NUMERIC]
+    arrays = read_matrices(io.loadmat, path, variable_names=names)
+    return {name: arrays[name] for name in names}
 
 
 def read_matrices(reader: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -63,27 +53,18 @@ def read_matrices(reader: Callable[..., Any], *args: Any, **options: Any) -> Any
     return reader(*args, **options)
 
 
-def _shape(node: Any) -> tuple[int, ...] | None:
-    """Give the shape of a numeric variable as MATLAB shows it, None for what is no matrix."""
+def _array(node: Any, path: Path) -> Any:
+    """Read a numeric variable of version 7.3, None for what is no matrix."""
     if is_group(node):
         if "MATLAB_sparse" not in node.attrs or "data" not in node:
             return None
-        return int(node.attrs["MATLAB_sparse"]), node["jc"].shape[0] - 1
-    kind = node.attrs.get("MATLAB_class", b"double")
-    name = kind.decode() if isinstance(kind, bytes) else str(kind)
-    if name not in _NUMERIC or node.dtype.kind not in "buif" or "MATLAB_empty" in node.attrs:
-        return None
-    return tuple(reversed(node.shape))
-
-
-def _load_73(path: Path, name: str) -> Any:
-    with open_checked(path, "Reading a MATLAB 7.3 file") as file:
-        node = file[name]
-        if not is_group(node):
-            return node[()].T  # MATLAB stores columns first
         data, rows, starts = (node[part][()] for part in ("data", "ir", "jc"))
         shape = int(node.attrs["MATLAB_sparse"]), len(starts) - 1
         return compressed_matrix(data, rows, starts, shape, by_rows=False, source=str(path))
+    (kind,) = text_of([node.attrs.get("MATLAB_class", "double")])
+    if kind not in _NUMERIC or node.dtype.kind not in "buif" or "MATLAB_empty" in node.attrs:
+        return None
+    return node[()].T  # MATLAB stores columns first
 
 
 def check_elements(path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError
 from nonneg.io import hdf5, matlab, matrix_market, npz, text
 from nonneg.io.memory import checked_memory
-from nonneg.io.stored import ArrayRows, FileRows, ParquetRows, StoredMatrix, npy_rows
+from nonneg.io.stored import ParquetRows, StoredMatrix, memmap_rows
 from nonneg.io.table import ReadOptions, Table, check_variable, checked_table
 
 Result = TypeVar("Result")
@@ -175,13 +174,7 @@ def as_stored(X: Any, memory: Any = None) -> StoredMatrix | None:
     if isinstance(X, StoredMatrix):
         return X
     if isinstance(X, np.memmap):
-        if X.ndim != 2 or X.dtype.kind not in "biuf":
-            return None
-        # Reading the file is faster than page faults, and its pages do not count as memory of the process.
-        # A slice begins elsewhere in it, and changes may be in memory alone.
-        if X.mode == "r" and isinstance(X.base, mmap.mmap) and X.flags.c_contiguous and X.filename:
-            return FileRows(X.filename, X.shape, X.dtype, X.offset, memory)
-        return ArrayRows(X, str(X.filename or "a memory-mapped array"), memory)
+        return memmap_rows(X, memory) if X.ndim == 2 and X.dtype.kind in "biuf" else None
     library = type(X).__module__.partition(".")[0]
     if library == "anndata" and hasattr(X, "group") and hasattr(X, "format"):
         X = X.group
@@ -197,7 +190,9 @@ TEN_X_FOLDER = Format(
     "10x", "a folder with matrix.mtx, barcodes.tsv and features.tsv", matrix_market.read_tenx_folder
 )
 FORMATS = {
-    ".npy": Format("npy", "a NumPy array", open=npy_rows),
+    ".npy": Format(
+        "npy", "a NumPy array", open=lambda path, options, memory: memmap_rows(npz.map_array(path), memory)
+    ),
     ".npz": Format("npz", "NumPy arrays, or a SciPy sparse matrix", npz.read_npz, several=True),
     ".csv": Format("csv", "comma-separated text", text.read, has_columns=True),
     ".tsv": Format("tsv", "tab-separated text", text.read, has_columns=True),

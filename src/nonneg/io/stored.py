@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -17,7 +18,6 @@ from nonneg._optional import import_optional
 from nonneg._typing import IntArray
 from nonneg.exceptions import FileFormatError
 from nonneg.io.memory import checked_memory, written_bytes
-from nonneg.io.npz import read_layout
 from nonneg.io.table import ReadOptions, check_two_axes, compressed_matrix
 
 # Larger blocks read no faster: a block of this size takes tens of milliseconds from a fast disk, a hundred
@@ -27,7 +27,6 @@ _BLOCK_BYTES = 128 * 10**6
 _BLOCK_PART = 8
 # Parts of a block that threads copy, several per thread so that none waits for the slowest.
 N_PARTS = 32
-_SEGMENT = 16 << 20  # bytes of a call that reads a file
 
 
 def in_parts(function: Callable[[int, int], Any], n: int, workers: Executor) -> None:
@@ -217,29 +216,26 @@ class FileRows(StoredMatrix):
                 f"{self.dtype} needs {self.offset + self.n_bytes}. Write it again from its source."
             )
 
-    def _fill(self, rows: Any, start: int) -> None:
-        """Read from a row on into a C-contiguous array of the stored type."""
-        # Opened for each range: threads read at once, and no descriptor outlives a fork.
-        with self.path.open("rb", buffering=0) as file:
-            file.seek(self.offset + start * self._stored_shape[1] * self.dtype.itemsize)
-            target = memoryview(rows.reshape(-1).view(np.uint8))
-            while target:
-                n_bytes = file.readinto(target[:_SEGMENT])
-                if not n_bytes:
-                    raise FileFormatError(f"{self.source} has become shorter while it was read.")
-                target = target[n_bytes:]
-
     def _read(self, start: int, stop: int) -> Any:
-        rows = np.empty((stop - start, self._stored_shape[1]), dtype=self.dtype)
-        self._fill(rows, start)
-        return rows
+        n_columns = self._stored_shape[1]
+        # Opened for each range: threads read at once, and no descriptor outlives a fork.
+        entries = np.fromfile(
+            self.path,
+            self.dtype,
+            (stop - start) * n_columns,
+            offset=self.offset + start * n_columns * self.dtype.itemsize,
+        )
+        if len(entries) < (stop - start) * n_columns:
+            raise FileFormatError(f"{self.source} has become shorter while it was read.")
+        return entries.reshape(stop - start, n_columns)
 
     def read_into(self, out: Any, start: int, stop: int, writers: Executor) -> None:
         """Read a range of rows into memory that is there already, on several threads."""
-        if self.dtype == out.dtype and self.columns is None and out.flags.c_contiguous:
-            in_parts(lambda at, end: self._fill(out[at:end], start + at), stop - start, writers)
-        else:
-            super().read_into(out, start, stop, writers)
+
+        def copy(at: int, end: int) -> None:
+            np.copyto(out[at:end], self.read_rows(start + at, start + end))
+
+        in_parts(copy, stop - start, writers)
 
 
 class ArrayRows(StoredMatrix):
@@ -256,12 +252,14 @@ class ArrayRows(StoredMatrix):
         return np.asarray(self.array[start:stop])
 
 
-def npy_rows(path: Path, options: ReadOptions, memory: Any = None) -> StoredMatrix:
-    """Open a .npy file."""
-    shape, fortran, dtype, offset = read_layout(path)
-    if fortran or len(shape) != 2:
-        return ArrayRows(np.load(path, mmap_mode="r", allow_pickle=False), str(path), memory)
-    return FileRows(path, shape, dtype, offset, memory)
+def memmap_rows(array: Any, memory: Any = None) -> StoredMatrix:
+    """Open what a memory-mapped array shows: its file where that holds the same bytes, else its slices."""
+    # Reading the file is faster than page faults, and its pages do not count as memory of the process. A
+    # slice begins elsewhere in it, and changes may be in memory alone.
+    whole = array.ndim == 2 and array.flags.c_contiguous and isinstance(array.base, mmap.mmap)
+    if whole and array.mode == "r" and array.filename is not None:
+        return FileRows(array.filename, array.shape, array.dtype, array.offset, memory)
+    return ArrayRows(array, str(array.filename or "a memory-mapped array"), memory)
 
 
 class CompressedRows(StoredMatrix):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -103,38 +103,28 @@ def check_variable(wanted: str | None, path: Path, words: str, *, several: bool)
         )
 
 
-@dataclass(frozen=True)
-class StoredArray:
-    """An array of a file that contains several."""
-
-    shape: tuple[int, ...]
-    is_numeric: bool
-    load: Callable[[], Any]
-
-
-def choose_array(
-    arrays: Mapping[str, StoredArray], wanted: str | None, source: str, *, cube: bool = False
-) -> StoredArray:
+def choose_array(arrays: Mapping[str, Any], wanted: str | None, source: str, *, cube: bool = False) -> Any:
     """Pick the array that is meant: the wanted one, or the only one that can hold data."""
-    shapes = {name: array.shape for name, array in arrays.items() if array.is_numeric}
+    numeric = {name: array for name, array in arrays.items() if array.dtype.kind in "buif"}
     listing = ", ".join(
-        f"{name} ({' x '.join(map(str, shape)) or 'scalar'})" for name, shape in shapes.items()
+        f"{name} ({' x '.join(map(str, array.shape)) or 'scalar'})" for name, array in numeric.items()
     )
     if wanted is not None:
         if wanted not in arrays:
             raise FileFormatError(f"{source} contains no variable {wanted!r}. It contains: {listing}.")
         return arrays[wanted]
-    if not shapes:
+    if not arrays:
         raise FileFormatError(f"{source} contains no numeric array.")
     # Labels, scalars and vectors often lie beside the data; MATLAB gives all of them two dimensions. An image
     # cube is no table, but it may be what is meant, so that a matrix beside it is not taken.
     candidates = [
         name
-        for name, shape in shapes.items()
-        if (len(shape) == 3 if cube else sum(length > 1 for length in shape) > 1)
+        for name, array in numeric.items()
+        if (array.ndim == 3 if cube else sum(length > 1 for length in array.shape) > 1)
     ]
-    if len(shapes) == 1:
-        candidates = list(shapes)
+    # Where none is numeric, the caller says what it is.
+    if len(numeric or arrays) == 1:
+        candidates = list(numeric or arrays)
     if len(candidates) != 1:
         raise FileFormatError(
             f"{source} contains several variables: {listing}. Choose one with variable='NAME' (--variable "

@@ -82,7 +82,6 @@ def test_maps_are_written(tmp_path):
         write_maps(tmp_path / "maps.tif", maps)
     with pytest.raises(ShapeError, match="1 names"):
         write_maps(tmp_path / "maps.hdr", maps, ["a"])
-    pytest.importorskip("spectral")
     header, _ = write_maps(tmp_path / "maps.hdr", maps, ["tree", "rock"])
     np.testing.assert_array_equal(read_cube(header).values, maps)
     assert "tree" in header.read_text()
@@ -137,7 +136,6 @@ def test_micrometers_and_nanometers_are_the_same_places():
 def test_maps_that_cannot_be_written(tmp_path):
     with pytest.raises(ShapeError, match=r"shape \(2, 2\)"):
         write_maps(tmp_path / "maps.hdr", np.ones((2, 2)))
-    pytest.importorskip("spectral")
     with pytest.raises(OutputError, match=r"could not be written: .*No such file"):
         write_maps(tmp_path / "none" / "maps.hdr", np.ones((2, 2, 1)))
     header, _ = write_maps(tmp_path / "maps.HDR", np.ones((2, 2, 2)))

@@ -14,6 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from nonneg._typing import FloatArray, IntArray
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
 from nonneg.io.cube import header_of, in_nanometers, read_envi_library
+from nonneg.io.read import read_with
 from nonneg.metrics import spectral_angles
 
 
@@ -142,7 +143,7 @@ def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
     if place.suffix.lower() == ".csv":
         names, spectra, wavelengths = _csv_library(place)
     elif header_of(place) is not None:
-        spectra, names, wavelengths = read_envi_library(place)
+        spectra, names, wavelengths = read_with("an ENVI library", place, lambda: read_envi_library(place))
     else:
         raise FileFormatError(f"{place} has an unknown ending. Expected .csv or an ENVI library.")
     if wavelengths is not None:

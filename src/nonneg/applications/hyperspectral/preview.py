@@ -66,7 +66,7 @@ def write_maps(
     maps: Any,
     names: Sequence[str] | None = None,
     *,
-    georeference: Mapping[str, Any] | None = None,
+    georeference: Mapping[str, str] | None = None,
 ) -> list[Path]:
     """Write abundance maps as an ENVI image.
 
@@ -78,7 +78,7 @@ def write_maps(
         The maps, one per band; NaN for pixels without data.
     names : sequence of str, optional
         The names of the endmembers, for the header.
-    georeference : mapping of str to Any, optional
+    georeference : mapping of str to str, optional
         The georeference for the header: `Cube.georeference` of the image.
 
     Returns
@@ -95,6 +95,4 @@ def write_maps(
         )
     if place.suffix.lower() != ".hdr":
         raise FileFormatError(f"Expected a name that ends in .hdr, got {place.name}.")
-    return write_envi(
-        place, planes, labels, description="abundances of endmembers", georeference=georeference
-    )
+    return write_envi(place, planes, labels, georeference or {})
