@@ -117,7 +117,7 @@ def _opened_scene(options: argparse.Namespace) -> Scene:
     number = None if options.endmembers == "auto" else options.endmembers
     cube, library = _example(options.seed) if options.example else (read_image(options.cube, options), None)
     if options.example and options.endmembers is None:
-        number = len(library.names)
+        number = 4  # its materials
     if options.wavelengths is not None:
         cube = replace(cube, wavelengths=in_nanometers(read_numbers(options.wavelengths)))
     if options.library is not None:
