@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import time
 
-from nonneg import NMF, factorize
+import numpy as np
+
+from nonneg import NMF, SeparableNMF, TransformNMF, factorize
 from nonneg.iteration import History, Progress
 from nonneg.iteration import progress as module
 from nonneg.iteration.progress import Reporter
@@ -126,3 +129,16 @@ def test_the_last_part_is_shown_at_once_and_silence_is_kept(capsys):
         counter.done("second")
         assert counter.n_done == 2
         assert capsys.readouterr().err.count("\n") == (1 if verbose else 0)
+
+
+def test_each_line_says_what_it_counts_and_auto_says_what_it_took(capsys, low_rank):
+    X = low_rank - low_rank.min()
+    NMF(3, n_init=2, verbose=1, random_state=0, max_iter=20).fit(X)
+    assert "NMF: 2 of 2 restarts (" in capsys.readouterr().err
+    NMF(3, robust="huber", verbose=1, random_state=0, max_iter=100).fit(X)
+    assert re.fullmatch(r"NMF, rounds of reweighting: iteration \d+/10, .*\n", capsys.readouterr().err)
+    chosen = SeparableNMF(3, verbose=1).fit(X).certificate_["candidates"]
+    assert capsys.readouterr().err.endswith(f"{chosen.sentence}\n")
+    frames = np.random.default_rng(0).standard_normal((60, 8))
+    model = TransformNMF(2, verbose=1, max_iter=5, random_state=0).fit(frames)
+    assert f"transform: {model.certificate_['transform-choice'].sentence}\n" in capsys.readouterr().err

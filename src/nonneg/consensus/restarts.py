@@ -204,7 +204,7 @@ def run_all(
                 if folder is not None:
                     _place(folder, restart.n_components, restart.number).save(restart, 0, 0.0, History())
                 done[restart.n_components].append(restart)
-                counter.done(f"k={restart.n_components}, restart {restart.number + 1}")
+                counter.done(f"restarts (k={restart.n_components})")
                 if callback is None:
                     continue
                 measures = {"loss": restart.loss, "n_components": restart.n_components}

@@ -184,11 +184,11 @@ class StepCounter(_Line):
         self._lock = threading.Lock()
 
     def done(self, what: str, count: int = 1) -> None:
-        """Count one more part, or several."""
+        """Count one more part, or several; `what` is their noun, and details in parentheses."""
         with self._lock:
             self.n_done += count
             ends = self.n_done == self.n_steps
             if self.verbose and (self._is_due() or ends):
                 seconds = (time.monotonic() - self._started) / self.n_done * (self.n_steps - self.n_done)
-                line = f"{self.name}: {self.n_done} of {self.n_steps} ({what})"
+                line = f"{self.name}: {self.n_done} of {self.n_steps} {what}"
                 _show(line if ends else f"{line}, about {seconds:.0f} s left", ends=ends)

@@ -237,7 +237,7 @@ class Search:
         if (loaded := saved.load(Errors())) is not None:
             errors = loaded[0]
             self.by_rank = dict(zip(errors.candidates.tolist(), errors.errors.T, strict=True))
-            self.counter.done(f"resumed after {len(self.by_rank)} candidates", len(self.by_rank))
+            self.counter.done("candidates (resumed)", len(self.by_rank))
 
     def measure(self, candidates: Sequence[int], *, stop_early: bool = False) -> None:
         """Add candidates; `stop_early` ends where several in a row are clearly worse than the best."""
@@ -257,7 +257,7 @@ class Search:
             if self.saved is not None:
                 state = Errors(np.array(self.candidates), self.errors)
                 self.saved.save(state, len(self.by_rank), 0.0, History())
-            self.counter.done(f"k={k}")
+            self.counter.done(f"candidates (k={k})")
 
 
 def _is_past_best(errors: FloatArray, patience: int) -> bool:

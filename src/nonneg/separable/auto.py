@@ -26,6 +26,7 @@ from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data import DataMatrix
 from nonneg.exceptions import FileFormatError, NonnegError, NonnegWarning, OutputError
 from nonneg.iteration import Progress
+from nonneg.iteration.progress import announce
 from nonneg.separable.merit import merit
 from nonneg.separable.merit_exact import evenly_spaced, merit_exact
 from nonneg.separable.preprocessing import rows_of
@@ -90,6 +91,7 @@ def auto(
     best = min(squares, key=lambda name: float(squares[name].mean()))
     chosen = next(name for name in squares if judge.as_good(squares[name], squares[best]))
     statement = _judged(squares, best, chosen, judge)
+    announce(f"anchors by {chosen}: {statement.sentence}", verbose)
     # A method that averages proposes the samples at its vertices.
     found = replace(proposals[chosen], components=None, members=None)
     residuals = {name: math.sqrt(float(each.mean())) for name, each in squares.items()}

@@ -129,7 +129,7 @@ def fast_gradient(
     def stop(history: History) -> bool:
         return len(history) > 1 and history["diagonal_change"][-1] <= tol
 
-    shown = reporter("fast-gradient", verbose)
+    shown = reporter("anchors by fast-gradient", verbose)
     run = iterate(
         step, step.initial_state(weight), max_iter=max_iter, stop=stop, callback=callback, progress=shown
     )

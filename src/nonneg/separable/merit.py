@@ -144,7 +144,7 @@ def merit(
         max_iter=max_iter,
         stop=GapBelow(float(tol)),
         callback=callback,
-        progress=reporter("merit", verbose),
+        progress=reporter("anchors by merit", verbose),
         checkpoint=saved,
     )
     state = run.state if run.state.vertices is not None else problem.call_oracle(run.state)[0]

@@ -153,7 +153,7 @@ def merit_exact(
         max_iter=max_iter,
         stop=RelativeGap(float(tol)),
         callback=callback,
-        progress=reporter("merit-exact", verbose),
+        progress=reporter("anchors by merit-exact", verbose),
         checkpoint=saved,
     )
     state = run.state

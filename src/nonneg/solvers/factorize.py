@@ -222,11 +222,9 @@ def run_robust(
     """Factorize validated data by the robust loss."""
     if options.pop("signed_components", False):
         raise UnsupportedError("signed_components=True does not take robust. Leave one of them out.")
-    data, rng, n_init = (
-        checked_dense(data),
-        options.pop("rng"),
-        checked_count("n_init", options.pop("n_init")),
-    )
+    data, rng, verbose = checked_dense(data), options.pop("rng"), options.pop("verbose", 0)
+    n_init = checked_count("n_init", options.pop("n_init"))
+    rounds = f"{options.get('caller', 'factorize')}, rounds of reweighting"
     given = options["W"] is not None or options["H"] is not None
     options["init"] = _checked_init(options["init"], n_init, data.shape, n_components, given=given)
     same = {name: options[name] for name in ("penalties", "tol", "max_iter", "callback")}
@@ -237,6 +235,7 @@ def run_robust(
     for seed in [rng] if n_init == 1 else spawn(rng, n_init):
         first = run_factorization(data, n_components, rng=seed, **options)
         with threads(options["n_jobs"]):
+            same["progress"] = reporter(rounds, verbose)
             results.append(reweighted_fit(first, data, huber, final_encoding=final_encoding, **same))
     return min(results, key=lambda result: result.loss)
 

@@ -57,11 +57,11 @@ def run_restarts(
     if SOLVERS[solver].accelerates:
         options = options | {"accelerate": False}  # beside each other they would hold many forms of X
     options = {"beta": beta, "penalties": penalties or Penalties(), "tol": tol, "free": free, **options}
-    counter = StepCounter(f"{caller}, restarts", len(rngs), verbose)
+    counter = StepCounter(caller, len(rngs), verbose)
     stopped = threading.Event()
 
     def ended(number: int, run: Run[Any]) -> Any:
-        counter.done(f"{run.n_iter} iterations")
+        counter.done(f"restarts ({run.n_iter} iterations)")
         if run.stop_reason in (StopReason.CALLBACK, StopReason.INTERRUPTED):
             stopped.set()
         return run if finish is None else finish(number, run)

@@ -16,6 +16,7 @@ from nonneg.data.dense import DenseMatrix
 from nonneg.data.observed import ArrayObserved
 from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedInputError
 from nonneg.iteration import Progress, SlowDecrease, iterate
+from nonneg.iteration.progress import Reporter
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
@@ -128,6 +129,7 @@ def reweighted_fit(
     free: IntArray | None = None,
     final_encoding: bool = False,
     callback: Callable[[Progress], bool | None] | None = None,
+    progress: Reporter | None = None,
 ) -> FactorizationResult:
     """Minimize Huber's loss by rounds of reweighting, from a fit of the squared loss."""
     # Each round decreases the loss: the weighted squares majorize it (Huber 1981, Section 7.8).
@@ -141,7 +143,8 @@ def reweighted_fit(
         return state, {"loss": float(loss + penalties.of_H(state[1]))}
 
     rounds = max(1, max_iter // PER_ROUND)
-    run = iterate(step, (first.W, Ht), max_iter=rounds, stop=SlowDecrease(tol), callback=callback)
+    shown: dict[str, Any] = {"callback": callback, "progress": progress}
+    run = iterate(step, (first.W, Ht), max_iter=rounds, stop=SlowDecrease(tol), **shown)
     (W, Ht), loss = run.state, float(run.history.loss[-1])
     if final_encoding:
         W, loss = huber.encode(data, Ht, penalties)

@@ -108,5 +108,5 @@ def joint_diagonalize(
     with threads(n_jobs):
         work = reduced_frames(data)
         inits = reduced_state(initial_state(data, None, init=init, n_init=n_init, rng=rng), work)
-        batch = loop.run("jd", inits, work, options, "joint diagonalization")
+        batch = loop.run("jd", inits, work, options)
         return best_jd([batch], None, work, options, loop)

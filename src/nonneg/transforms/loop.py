@@ -132,7 +132,7 @@ class LoopOptions:
             max_iter=self.max_iter,
             stop=stop,
             callback=self.callback,
-            progress=reporter(name or method, self.verbose),
+            progress=reporter(f"transform ({name or method})", self.verbose),
             checkpoint=saved,
         )
         return BatchRun(run, state.batch)

@@ -13,6 +13,7 @@ from nonneg._arguments import checked_checkpoint
 from nonneg._arrays import to_device, to_float64
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.iteration.progress import announce
 from nonneg.transforms.covariances import frame_covariances
 from nonneg.transforms.encoding import (
     averaged_frames,
@@ -143,9 +144,10 @@ def learn_chosen(
             for one in candidates
         ]
         choice = chosen(np.array(objectives), [len(block) for block in blocks], len(train))
+    statement = choice_statement(choice)
+    announce(f"transform: {statement.sentence}", options["verbose"])
     result = fitted(Y, "all", learned=choice.name == "learned")
-    statements = (*result.certificate, choice_statement(choice))
-    return replace(result, certificate=Certificate(statements)), choice
+    return replace(result, certificate=Certificate((*result.certificate, statement))), choice
 
 
 def held_out_blocks(n_frames: int) -> tuple[IntArray, list[IntArray]]:

@@ -63,7 +63,7 @@ def compare_numbers(
         parts.append(modularity_parts(graph, np.argmax(weights, axis=1)))
         values = topic_npmi(counts, topics.components)
         npmi.append(float("nan") if np.isnan(values).all() else float(np.nanmean(values)))
-        counter.done(f"{k} topics")
+        counter.done(f"candidates ({k} topics)")
     return recommendation(numbers, np.array(parts)) | {"npmi": npmi}
 
 
