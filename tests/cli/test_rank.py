@@ -120,7 +120,7 @@ def test_a_stopped_run_resumes(planted_file, tmp_path, capsys, monkeypatch):
 
     def stopped(counter, what, parts=1):
         done(counter, what, parts)
-        if what == "k=5":
+        if what == "candidates (k=5)":
             raise KeyboardInterrupt
 
     words = ["rank", str(planted_file), "--checkpoint", str(tmp_path / "saved"), *QUICK[1:]]
@@ -129,7 +129,7 @@ def test_a_stopped_run_resumes(planted_file, tmp_path, capsys, monkeypatch):
         assert main([*words, "-o", str(tmp_path / "out")]) == 130
     assert "interrupted; nothing was written" in capsys.readouterr().err
     assert main([*words, "-o", str(tmp_path / "out")]) == 0
-    assert "(resumed after 4 candidates)" in capsys.readouterr().err
+    assert "4 of 4 candidates (resumed)" in capsys.readouterr().err
     assert main(["rank", str(planted_file), "-o", str(tmp_path / "whole"), *QUICK]) == 0
     found, whole = (json.loads((tmp_path / name / "result.json").read_text()) for name in ("out", "whole"))
     assert found["result"]["table"] == whole["result"]["table"]
