@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 
 from nonneg import NMF
-from nonneg.plotting import plot_components, plot_history
+from nonneg.plotting import plot_components
 
 # %%
 # Fit
@@ -45,5 +45,7 @@ for axes in (left, right):
 # Loss
 # ----
 
-plot_history(model)
+figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
+axes.semilogy(model.history_.n_iter, model.history_.loss)
+axes.set(xlabel="iteration", ylabel="loss")
 plt.show()

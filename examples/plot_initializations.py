@@ -12,7 +12,6 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 
 from nonneg import NMF
-from nonneg.plotting import plot_history
 
 X = load_digits().data
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
@@ -24,8 +23,8 @@ settings = {
 }
 for name, parameters in settings.items():
     model = NMF(n_components=16, random_state=0, **parameters).fit(X)
-    plot_history(model, ax=axes, label=name)
+    axes.loglog(model.history_.n_iter, model.history_.loss, label=name)
     print(f"{name}: loss {model.history_.loss[-1]:.0f} after {model.n_iter_} iterations")
-axes.set_xscale("log")
+axes.set(xlabel="iteration", ylabel="loss")
 axes.legend()
 plt.show()

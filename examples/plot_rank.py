@@ -12,7 +12,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from nonneg import compare_ranks
-from nonneg.plotting import plot_rank
 
 # %%
 # Data
@@ -32,5 +31,10 @@ X = np.maximum(clean + 0.1 * noise * np.linalg.norm(clean) / np.linalg.norm(nois
 
 found = compare_ranks(X, k_max=8, rng=0)
 print(f"{found.rank} components. {found.reason}")
-plot_rank(found)
+figure, grid = plt.subplots(1, len(found.estimates), figsize=(9, 3.2), layout="constrained")
+for axes, (name, estimate) in zip(grid, found.estimates.items(), strict=True):
+    curve = estimate.curve
+    axes.errorbar(curve.candidates, curve.mean, yerr=curve.spread, marker=".", capsize=2)
+    axes.axvline(found.rank, linestyle="--", color="gray", linewidth=1)
+    axes.set(title=name, xlabel="components", ylabel=f"{curve.name} ({curve.better} is better)")
 plt.show()

@@ -10,8 +10,7 @@ import pytest
 import nonneg
 from nonneg import NMF, compare_ranks, estimate_rank, factorize
 from nonneg.exceptions import InvalidParameterError, ShapeError
-from nonneg.iteration import History
-from nonneg.plotting import plot_components, plot_history, plot_rank
+from nonneg.plotting import plot_components
 from nonneg.results import Certificate, Statement
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -61,28 +60,11 @@ def test_components_as_curves(model):
     assert [len(line.get_ydata()) for line in axes[0].lines] == [12, 12, 12]
 
 
-def test_history_over_iterations(model):
-    axes = plot_history(model, label="ours")
-    np.testing.assert_array_equal(axes.lines[0].get_ydata(), model.history_.loss)
-    again = plot_history(model.result_, ax=axes)
-    assert len(again.lines) == 2
-
-
-def test_rank_has_a_panel_for_each_curve_and_marks_the_choice(X):
-    found = compare_ranks(X, k_max=5, rng=0)
-    axes = plot_rank(found)
-    assert len(axes) == len(found.estimates)
-    assert set(axes[0].lines[-1].get_xdata()) == {found.rank}
-    assert len(plot_rank(next(iter(found.estimates.values())))) >= 1
-
-
 @pytest.mark.parametrize(
     ("call", "error", "said"),
     [
         (lambda m: plot_components(m, image_shape=(5, 5)), ShapeError, "have 12 features.*for 25"),
         (lambda m: plot_components(m, names=["a"]), ShapeError, "have 12 features.*for 1"),
-        (lambda m: plot_history(3), InvalidParameterError, "fitted estimator.*got int"),
-        (lambda m: plot_rank(m), InvalidParameterError, "estimate_rank or compare_ranks, got NMF"),
     ],
 )
 def test_errors_say_what_was_expected(model, call, error, said):
@@ -190,19 +172,3 @@ def test_ten_features_are_shown_unless_told_otherwise():
     assert len(plot_components(np.ones((2, 15)), names=names, n_top=20)[0].patches) == 15
     images = plot_components(np.ones((2, 15)), image_shape=(3, 5))[0]
     assert (list(images.get_xticks()), list(images.get_yticks())) == ([], [])
-
-
-@pytest.mark.parametrize(
-    ("loss", "scale"),
-    [([10.0, 1.0], "linear"), ([10.1, 1.0], "log"), ([10.0, 0.0], "linear"), ([5.0], "linear")],
-)
-def test_losses_over_more_than_a_factor_of_ten_are_logarithmic(loss, scale):
-    history = History()
-    for at, value in enumerate(loss):
-        history.record(at + 1, 0.5 * (at + 1), {"loss": value})
-    axes = plot_history(history)
-    assert (axes.get_yscale(), axes.get_xlabel(), axes.get_ylabel()) == (scale, "iteration", "loss")
-    steps = np.arange(1.0, len(loss) + 1)
-    np.testing.assert_allclose(axes.lines[0].get_xydata(), np.column_stack([steps, loss]))
-    with pytest.raises(InvalidParameterError, match="a History with a loss, got History"):
-        plot_history(History())

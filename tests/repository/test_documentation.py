@@ -103,7 +103,7 @@ def test_every_guide_opens_with_when_to_use_it_and_a_picture(page):
     if gallery:
         assert (ROOT / "examples" / f"{gallery[1]}.py").exists()
     else:
-        assert "![" in opening or "plt.subplots" in opening or "plot_history" in opening
+        assert "![" in opening or "plt.subplots" in opening
 
 
 @pytest.fixture
