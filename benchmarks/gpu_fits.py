@@ -120,7 +120,7 @@ def restarts() -> Iterator[dict[str, Any]]:
     """Time 100 restarts as one batch and one after another."""
     import torch
 
-    from nonneg._random import spawn
+    from nonneg._random import generator
     from nonneg.data import as_data_matrix
     from nonneg.solvers import batched
     from nonneg.solvers.restarts import run_restarts
@@ -136,7 +136,7 @@ def restarts() -> Iterator[dict[str, Any]]:
         data = as_data_matrix(torch.asarray(counts, dtype=getattr(torch, dtype), device="cuda"))
 
         def run(number: int, data: Any = data, beta: float = beta) -> list[Any]:
-            return run_restarts(data, k, spawn(SEED, number), beta=beta, max_iter=n_iter, tol=0)
+            return run_restarts(data, k, generator(SEED).spawn(number), beta=beta, max_iter=n_iter, tol=0)
 
         run(2)
         together = median_seconds(lambda: run(n), 2)

@@ -12,8 +12,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from nonneg import NMF
-from nonneg._blas import single_threaded_blas
-from nonneg._threads import threads
+from nonneg._threads import single_threaded_blas, threads
 
 
 def counts():
@@ -107,7 +106,7 @@ def test_a_library_that_is_loaded_late_is_held_too():
 import sys
 import numpy
 from threadpoolctl import threadpool_info
-from nonneg._blas import single_threaded_blas
+from nonneg._threads import single_threaded_blas
 
 def counts():
     return {pool["filepath"]: pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}

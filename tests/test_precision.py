@@ -7,14 +7,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from nonneg._precision import chosen_products, float32_products
-from nonneg.exceptions import UnknownNameError
+from nonneg._devices import chosen_products, float32_products
+from nonneg.exceptions import InvalidParameterError
 
 NEW, OLD = ("fp32_precision", ("ieee", "tf32")), ("allow_tf32", (False, True))
 
 
 def test_an_unknown_name_is_refused():
-    with pytest.raises(UnknownNameError, match="precision='tf16' is not known"), float32_products("tf16"):
+    with (
+        pytest.raises(InvalidParameterError, match="precision must be 'float32' or 'tf32', got 'tf16'"),
+        float32_products("tf16"),
+    ):
         pass
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg._random import generator, spawn, whole_number
+from nonneg._random import generator
 from nonneg.exceptions import InvalidParameterError
 
 
@@ -48,22 +48,3 @@ def test_an_integer_means_numpy_s_own_stream():
 def test_other_seeds_are_refused(wrong):
     with pytest.raises(InvalidParameterError, match="A seed must be None, a nonnegative integer"):
         generator(wrong)
-
-
-def test_streams_do_not_depend_on_their_number():
-    few, many = spawn(5, 2), spawn(5, 4)
-    for first, second in zip(few, many[:2], strict=True):
-        np.testing.assert_array_equal(first.random(4), second.random(4))
-
-
-def test_streams_differ_from_one_another_and_from_the_next_call():
-    rng = np.random.default_rng(0)
-    firsts = [stream.random() for stream in spawn(rng, 3) + spawn(rng, 3)]
-    assert len(set(firsts)) == 6
-
-
-def test_whole_numbers_of_32_bits_repeat_and_seldom_coincide():
-    drawn = [whole_number(np.random.default_rng(seed)) for seed in range(300)]
-    assert drawn == [whole_number(np.random.default_rng(seed)) for seed in range(300)]
-    assert len(set(drawn)) == 300
-    assert 0 <= min(drawn) < 2**26 < 2**31 - 2**26 < max(drawn) < 2**31

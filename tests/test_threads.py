@@ -14,7 +14,7 @@ import warnings
 
 import pytest
 
-from nonneg import _blas
+from nonneg import _threads
 from nonneg._lazy import cached_property
 from nonneg._threads import (
     available_threads,
@@ -197,7 +197,7 @@ def test_no_thread_sets_the_number_of_blas_threads_while_the_process_forks():
     def fork():
         child = os.fork()
         if child == 0:
-            os._exit(0 if _blas._lock.acquire(timeout=10) else 1)
+            os._exit(0 if _threads._lock.acquire(timeout=10) else 1)
         order.append("forked")
         codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
@@ -207,7 +207,7 @@ def test_no_thread_sets_the_number_of_blas_threads_while_the_process_forks():
     thread = threading.Thread(target=fork)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of a fork beside threads
-        with _blas._lock:
+        with _threads._lock:
             thread.start()
             thread.join(0.2)
             order.append("set")

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from nonneg._random import Seed, generator, whole_number
+from nonneg._random import Seed, generator
 from nonneg._ties import rounded
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.communities.methods import ROUNDING, Memberships
@@ -133,7 +133,7 @@ def geonmf(
     condition, n_rounds = np.inf, 0
     while n_rounds == 0 or slack <= SLACK_LIMIT:
         slack, near = _nearly_pure(lengths, slack, k)
-        seed = whole_number(source)
+        seed = int(source.integers(2**31 - 1))
         found = _corners(points[near], lengths[near] * degrees[near], k, quantile, chosen.n_init, seed)
         n_rounds += 1
         if found is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nonneg import metrics as metrics
     from nonneg import plotting as plotting
     from nonneg import results as results
-    from nonneg._precision import float32_products as float32_products
+    from nonneg._devices import float32_products as float32_products
     from nonneg._versions import show_versions as show_versions
     from nonneg.applications.saved_models import load as load
     from nonneg.cones.rank_one import cone_rank_one as cone_rank_one
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from nonneg.transforms import joint_diagonalize as joint_diagonalize
     from nonneg.transforms import learn_transform as learn_transform
 
-# Public name -> module that defines it; a public module maps to itself. A new name needs a line here and one
-# in the block above, and a test compares the two.
+# Public name -> module that defines it. A new name needs a line here and one in the block above, and a test
+# compares the two.
 _HOME = {
     "ConeNMF": "nonneg.estimators.cone_nmf",
     "ConsensusNMF": "nonneg.estimators.consensus_nmf",
@@ -53,29 +53,24 @@ _HOME = {
     "PurificationNMF": "nonneg.estimators.purification_nmf",
     "SeparableNMF": "nonneg.estimators.separable_nmf",
     "TransformNMF": "nonneg.estimators.transform_nmf",
-    "applications": "nonneg.applications",
     "compare_ranks": "nonneg.rank_selection.comparison",
     "cone_rank_one": "nonneg.cones.rank_one",
-    "datasets": "nonneg.datasets",
     "estimate_errors": "nonneg.estimators.errors",
     "estimate_rank": "nonneg.rank_selection.estimate",
-    "exceptions": "nonneg.exceptions",
     "factorize": "nonneg.solvers.factorize",
-    "float32_products": "nonneg._precision",
-    "integrations": "nonneg.integrations",
+    "float32_products": "nonneg._devices",
     "joint_diagonalize": "nonneg.transforms",
     "learn_transform": "nonneg.transforms",
     "load": "nonneg.applications.saved_models",
-    "metrics": "nonneg.metrics",
     "non_negative_factorization": "nonneg.estimators.nmf",
     "open_matrix": "nonneg.io.read",
-    "plotting": "nonneg.plotting",
     "purify": "nonneg.purification.purify",
-    "results": "nonneg.results",
     "select_anchors": "nonneg.separable",
     "show_versions": "nonneg._versions",
     "write_report": "nonneg.report.models",
 }
+_MODULES = ("applications", "datasets", "exceptions", "integrations", "metrics", "plotting", "results")
+_HOME |= {name: f"nonneg.{name}" for name in _MODULES}
 
 if not TYPE_CHECKING:  # type checkers read the imports above
     __all__ = [*_HOME, "__version__"]  # noqa: PLE0604

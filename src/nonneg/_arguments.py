@@ -37,13 +37,6 @@ def checked_nonnegative(name: str, value: Any) -> float:
     return float(value)
 
 
-def checked_flag(name: str, value: Any) -> bool:
-    """Return True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise InvalidParameterError(f"{name} must be True or False, got {value!r}.")
-    return bool(value)
-
-
 def is_verbose(value: Any) -> bool:
     """Tell whether a value is a level of verbosity."""
     return isinstance(value, bool | np.bool_) or is_count(value, 0)

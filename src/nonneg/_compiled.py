@@ -10,9 +10,8 @@ from typing import Any
 
 from nonneg.exceptions import InvalidParameterError, NonnegWarning
 
-VARIABLE = "NONNEG_CORE"
-"""The environment variable that lowers the choice."""
 LEVELS = ("none", "baseline", "avx2", "avx512")
+"""What the environment variable NONNEG_CORE may lower the choice to."""
 
 
 def instruction_set() -> str:
@@ -27,10 +26,10 @@ def core() -> Any:
 
 @functools.cache
 def _load() -> tuple[str, Any]:
-    wanted = os.environ.get(VARIABLE, LEVELS[-1])
+    wanted = os.environ.get("NONNEG_CORE", LEVELS[-1])
     if wanted not in LEVELS:
         raise InvalidParameterError(
-            f"The environment variable {VARIABLE} must be one of {', '.join(LEVELS)}. Got {wanted!r}."
+            f"The environment variable NONNEG_CORE must be one of {', '.join(LEVELS)}. Got {wanted!r}."
         )
     if wanted == "none":
         return "none", None

@@ -1,4 +1,5 @@
-"""The `device` option: which GPU to use, whether it pays off, and clear errors if it is missing or full."""
+"""The `device` option: which GPU to use, whether it pays off, clear errors if it is missing or full; and how
+products of float32 tensors are computed on it."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,8 @@ LEAST_OPERATIONS, LEAST_OPERATIONS_STARTED = 1e12, 2e10
 LIKELY_ITERATIONS, DIVERGENCE_COST = 50, 10.0
 # Part of the free memory that X may take: factors, their copies and products need the rest.
 PART_FOR_DATA = 0.75
+
+_wanted: ContextVar[str] = ContextVar("float32_products", default="float32")
 
 
 def checked_device(device: str | None) -> Any:
@@ -118,36 +122,33 @@ def free_memory(device: Any) -> float:
 
 
 @contextmanager
-def device_work(data: Any, n_components: int | None = None) -> Iterator[None]:
+def device_work(data: Any) -> Iterator[None]:
     """Work on data: their GPU is the current one, as kernels need it, and the error of a full one helps."""
     try:
         with _current(data):
             yield
+        return
     except Exception as error:
         if type(error).__name__ != "OutOfMemoryError":  # PyTorch's and CuPy's
             raise
         # The frames hold what filled the memory.
         traceback.clear_frames(error.__traceback__)
         first = str(error).partition("\n")[0][:200]
-    else:
-        return
     dtype = str(data.dtype).removeprefix("torch.")
-    single = "use float32 (X.astype(numpy.float32), --dtype float32): half the memory; "
-    fewer = "" if n_components is None else f"ask for fewer than {n_components} components; "
+    single = "" if dtype == "float32" else "use float32 (X.astype(numpy.float32), --dtype float32); "
     raise DeviceMemoryError(
         f"The GPU ran out of memory for X ({data.shape[0]} x {data.shape[1]} {dtype}) and its factors. What "
-        f"you can do: {'' if dtype == 'float32' else single}{fewer}pass X as a NumPy array or file with "
-        f"device='cuda': what does not fit is streamed in blocks; or leave device out. ({first})"
+        f"you can do: {single}ask for fewer components; pass X as a NumPy array or file with device='cuda': "
+        f"what does not fit is streamed in blocks; or leave device out. ({first})"
     )
 
 
 def _current(data: Any) -> AbstractContextManager[Any]:
-    if data.container in ("dense", "sparse", "dask") or "torch" not in sys.modules:
-        return nullcontext()
-    device = getattr(data.to_device(np.zeros(1)), "device", None)
-    # Not where tensors in host memory stand for those on a GPU, as in tests.
-    on_cuda = getattr(device, "type", None) == "cuda"
-    return sys.modules["torch"].cuda.device(device) if on_cuda else nullcontext()
+    if data.container not in ("dense", "sparse", "dask") and "torch" in sys.modules:
+        device = getattr(data.to_device(np.zeros(1)), "device", None)
+        if getattr(device, "type", None) == "cuda":
+            return sys.modules["torch"].cuda.device(device)
+    return nullcontext()
 
 
 @functools.cache
@@ -161,3 +162,56 @@ def warn_without_triton() -> None:
             NonnegWarning,
             stacklevel=2,
         )
+
+
+@contextmanager
+def float32_products(precision: str) -> Iterator[None]:
+    """Choose how products of float32 tensors are computed on a GPU, inside a ``with`` block.
+
+    Parameters
+    ----------
+    precision : {"float32", "tf32"}
+        "float32" has the accuracy of float32 and is what every fit uses by default, whatever PyTorch's
+        ``allow_tf32`` or ``fp32_precision`` says. "tf32" rounds the factors of every product to 10 bits: it
+        is faster, and losses are accurate to about three digits.
+
+    Yields
+    ------
+    None
+        The block runs; afterwards the precision is what it was before.
+
+    See Also
+    --------
+    nonneg.NMF : Fits PyTorch tensors and CuPy arrays on their GPU.
+
+    Examples
+    --------
+    >>> import nonneg
+    >>> with nonneg.float32_products("tf32"):
+    ...     model = nonneg.NMF(2, random_state=0).fit([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    """
+    if precision not in ("float32", "tf32"):
+        raise InvalidParameterError(f"precision must be 'float32' or 'tf32', got {precision!r}.")
+    token = _wanted.set(precision)
+    try:
+        yield
+    finally:
+        _wanted.reset(token)
+
+
+@contextmanager
+def chosen_products() -> Iterator[None]:
+    """Let PyTorch compute products as `float32_products` says; its own setting is back afterwards."""
+    matmul = sys.modules["torch"].backends.cuda.matmul if "torch" in sys.modules else None
+    # PyTorch 2.9 has a new name for the setting, and refuses the old one once the new one was used.
+    new = hasattr(matmul, "fp32_precision")
+    name, values = ("fp32_precision", ("ieee", "tf32")) if new else ("allow_tf32", (False, True))
+    before, wanted = getattr(matmul, name, False), _wanted.get() == "tf32"
+    if matmul is None or wanted == (before in ("tf32", True)):
+        yield
+        return
+    setattr(matmul, name, values[wanted])
+    try:
+        yield
+    finally:
+        setattr(matmul, name, before)

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from nonneg.exceptions import InterruptedFitWarning
 
-_pending: list[bool] = []  # Ctrl-C of a command, until a run has met it
-
-
-def interrupt() -> None:
-    """Raise KeyboardInterrupt; if a finalizer or a callback loses it, the next iteration raises it again."""
-    _pending[:] = [True]
-    raise KeyboardInterrupt
+# Ctrl-C of a command, until a run has met it: a finalizer or a callback may lose the exception.
+pending = threading.Event()
 
 
 def check_interrupt() -> None:
     """Raise KeyboardInterrupt if one was lost."""
-    if _pending:
+    if pending.is_set():
         raise KeyboardInterrupt
-
-
-def forget_interrupt() -> None:
-    """Let later runs continue: Ctrl-C has ended what it was meant for."""
-    _pending.clear()
 
 
 @contextmanager

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-if TYPE_CHECKING or sys.version_info >= (3, 12):
-    from functools import cached_property as cached_property  # noqa: TID251
-else:
+Value = TypeVar("Value")
 
-    class cached_property:  # noqa: N801
-        """An attribute that is computed once per instance, without a lock."""
 
-        # That of Python 3.11 has one lock for all instances: fits side by side wait for each other, and a
-        # child forked meanwhile inherits it locked and waits forever.
-        def __init__(self, function):
-            self.function, self.__doc__ = function, function.__doc__
+class cached_property(functools.cached_property[Value]):  # noqa: N801, TID251
+    """An attribute that is computed once per instance, without a lock."""
 
-        def __get__(self, instance, owner):
+    # That of Python 3.11 has one lock for all instances: fits side by side wait for each other, and a child
+    # forked meanwhile inherits it locked and waits forever.
+    if not TYPE_CHECKING:
+
+        def __get__(self, instance, owner=None):
             if instance is None:
                 return self
             # Later look-ups find the value in the instance and do not come here.
-            value = instance.__dict__[self.function.__name__] = self.function(instance)
+            value = instance.__dict__[self.attrname] = self.func(instance)
             return value
 
 

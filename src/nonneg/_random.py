@@ -1,4 +1,4 @@
-"""Seeds: whatever a user passes becomes one NumPy generator, and repeats get independent streams of it."""
+"""Seeds: whatever a user passes becomes one NumPy generator; its `spawn` gives repeats their own streams."""
 
 from __future__ import annotations
 
@@ -30,15 +30,3 @@ def generator(seed: Seed = None) -> np.random.Generator:
         "A seed must be None, a nonnegative integer, a numpy.random.Generator, RandomState or SeedSequence. "
         f"Got {seed!r}."
     )
-
-
-def whole_number(rng: np.random.Generator) -> int:
-    """Draw a seed for what accepts whole numbers of 32 bits alone, such as scikit-learn."""
-    return int(rng.integers(2**31 - 1))
-
-
-def spawn(seed: Seed, n_streams: int) -> list[np.random.Generator]:
-    """Return independent generators, one for each repeat of an experiment."""
-    # Stream number i depends on the seed and on i alone, not on how many streams are requested or who uses
-    # them.
-    return list(generator(seed).spawn(n_streams))

@@ -53,19 +53,15 @@ class Registry(dict[str, EntryType], Generic[EntryType]):
 
     def check_options(self, name: str, given: Iterable[str]) -> None:
         """Reject parameters that an entry does not accept, and say which ones it or others do."""
-        name = self.name_of(name)
-        accepted = self[name].options
+        accepted = self.find(name).options
         for option in given:
             if option in accepted:
                 continue
-            others = [repr(key) for key, entry in self.items() if option in entry.options]
             accepts = f"It accepts {sorted(accepted)}." if accepted else "It accepts none."
-            if others:
+            refused = f"{self.parameter}={name!r} does not accept {option}"
+            if others := [repr(key) for key, entry in self.items() if option in entry.options]:
                 *first, last = others
                 able = f"{', '.join(first)} and {last} do" if first else f"{last} does"
-                raise UnsupportedError(
-                    f"{self.parameter}={name!r} does not accept {option}; only {able}. {accepts}"
-                )
+                raise UnsupportedError(f"{refused}; only {able}. {accepts}")
             near = difflib.get_close_matches(str(option), accepted, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise UnknownNameError(f"{self.parameter}={name!r} does not accept {option}. {accepts}{hint}")
+            raise UnknownNameError(f"{refused}. {accepts}" + (f" Did you mean {near[0]!r}?" if near else ""))

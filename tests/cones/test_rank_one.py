@@ -228,7 +228,6 @@ def test_duplicates_are_one_direction(rng):
         (np.eye(3), {"n_components": 2, "tol": np.nan}, InvalidParameterError, "tol must be a finite number"),
         (np.eye(3), {"n_components": 2, "tol": "x"}, InvalidParameterError, "tol must be a finite number"),
         (np.eye(3), {"n_components": 2, "max_iter": 0}, InvalidParameterError, "max_iter must be"),
-        (np.eye(3), {"n_components": 2, "bounds": "no"}, InvalidParameterError, "bounds must be True or"),
     ],
 )
 def test_bad_input_is_refused_with_a_reason(X, options, error, message):

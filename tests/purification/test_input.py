@@ -138,12 +138,6 @@ def test_names_are_texts(small, name):
         purify(*small, **{name: np.ones(3)})
 
 
-@pytest.mark.parametrize(("name", "value"), [("balance", "no"), ("balance", 1)])
-def test_flags(small, name, value):
-    with pytest.raises(InvalidParameterError, match=f"{name} must be"):
-        purify(*small, **{name: value})
-
-
 @pytest.mark.parametrize(("normalize", "order"), [("l1", 1), ("l2", 2)])
 def test_features_are_normalized(small, normalize, order):
     plain, normalized = (purify(*small, normalize=given) for given in (None, normalize))

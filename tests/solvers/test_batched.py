@@ -7,7 +7,7 @@ import pytest
 
 from nonneg import NMF
 from nonneg._arrays import to_numpy
-from nonneg._random import spawn
+from nonneg._random import generator
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import InterruptedFitWarning
 from nonneg.initializers.random import random_init, random_inits
@@ -46,8 +46,8 @@ def alone(monkeypatch, *given, **options):
 @pytest.mark.parametrize("tol", [0, 1e-3])
 def test_restarts_end_as_single_runs_do(data, monkeypatch, beta, tol):
     options = {"beta": beta, "max_iter": 25 if tol == 0 else 300, "tol": tol}
-    together = run_restarts(data, 3, spawn(0, 5), **options)
-    single = alone(monkeypatch, data, 3, spawn(0, 5), **options)
+    together = run_restarts(data, 3, generator(0).spawn(5), **options)
+    single = alone(monkeypatch, data, 3, generator(0).spawn(5), **options)
     for a, b in zip(together, single, strict=True):
         assert a.n_iter == b.n_iter
         assert a.stop_reason is b.stop_reason
@@ -67,11 +67,11 @@ def test_restarts_end_as_single_runs_do(data, monkeypatch, beta, tol):
 @pytest.mark.parametrize("beta", [2.0, 1.0])
 def test_restarts_that_go_on_do_so_in_a_smaller_batch(data, monkeypatch, beta):
     options = {"beta": beta, "max_iter": 300, "tol": 1e-3}
-    whole = run_restarts(data, 3, spawn(0, 5), **options)
+    whole = run_restarts(data, 3, generator(0).spawn(5), **options)
     monkeypatch.setattr(batched, "SMALLEST", 1)
     monkeypatch.setattr(batched, "LEAVING", 0.0)
     monkeypatch.setattr(batched, "SECONDS", 0.0)  # a look after every turn
-    parts = run_restarts(data, 3, spawn(0, 5), **options)
+    parts = run_restarts(data, 3, generator(0).spawn(5), **options)
     for a, b in zip(whole, parts, strict=True):
         assert a.n_iter == b.n_iter
         assert a.stop_reason is b.stop_reason
@@ -82,7 +82,7 @@ def test_restarts_that_go_on_do_so_in_a_smaller_batch(data, monkeypatch, beta):
 
 @pytest.mark.parametrize("beta", [2.0, 1.0])
 def test_an_interrupted_batch_returns_what_it_has(data, monkeypatch, beta):
-    whole = run_restarts(data, 3, spawn(0, 3), beta=beta, max_iter=9, tol=0)
+    whole = run_restarts(data, 3, generator(0).spawn(3), beta=beta, max_iter=9, tol=0)
     rules, calls = batched.Batch.rules, []
 
     def interrupted(*given):
@@ -94,7 +94,7 @@ def test_an_interrupted_batch_returns_what_it_has(data, monkeypatch, beta):
     monkeypatch.setattr(batched.Batch, "rules", interrupted)
     monkeypatch.setattr(batched, "WARM_UP", 100)  # turns of a graph are not interrupted
     with pytest.warns(InterruptedFitWarning):
-        runs = run_restarts(data, 3, spawn(0, 3), beta=beta, max_iter=9, tol=0)
+        runs = run_restarts(data, 3, generator(0).spawn(3), beta=beta, max_iter=9, tol=0)
     for run, other in zip(runs, whole, strict=True):
         assert 0 < run.n_iter <= 5
         assert run.stop_reason is StopReason.INTERRUPTED
@@ -109,32 +109,32 @@ def test_small_sparse_data_are_batched_as_dense_ones(data, torch, monkeypatch, b
     calls = []
     run = batched.run_batched
     monkeypatch.setattr(batched, "run_batched", lambda *given: calls.append(len(given[2])) or run(*given))
-    together = run_restarts(sparse, 3, spawn(0, 4), **options)
+    together = run_restarts(sparse, 3, generator(0).spawn(4), **options)
     assert calls == [4]
-    single = alone(monkeypatch, sparse, 3, spawn(0, 4), **options)
+    single = alone(monkeypatch, sparse, 3, generator(0).spawn(4), **options)
     for a, b in zip(together, single, strict=True):
         np.testing.assert_allclose(a.history.loss, b.history.loss, rtol=1e-9)
         np.testing.assert_allclose(to_numpy(a.state.Ht), to_numpy(b.state.Ht), rtol=1e-6, atol=1e-7)
     monkeypatch.setattr(batched, "DENSE_BYTES", {"hals": 1, "newton": 1})
-    run_restarts(sparse, 3, spawn(0, 4), **options)
+    run_restarts(sparse, 3, generator(0).spawn(4), **options)
     assert calls == [4]
 
 
 def test_initial_factors_are_those_of_single_runs(data, counts):
     for given in (data, as_data_matrix(counts)):
-        together = random_inits(given, 3, spawn(0, 4))
-        alone = [random_init(given, 3, rng=rng) for rng in spawn(0, 4)]
+        together = random_inits(given, 3, generator(0).spawn(4))
+        alone = [random_init(given, 3, rng=rng) for rng in generator(0).spawn(4)]
         for pair, other in zip(together, alone, strict=True):
             for found, expected in zip(pair, other, strict=True):
                 np.testing.assert_allclose(to_numpy(found), to_numpy(expected), rtol=1e-9)
 
 
 def test_batches_are_as_large_as_memory_allows(data, monkeypatch):
-    whole = run_restarts(data, 3, spawn(0, 5), beta=1.0, max_iter=12, tol=0)
+    whole = run_restarts(data, 3, generator(0).spawn(5), beta=1.0, max_iter=12, tol=0)
     monkeypatch.setattr(batched, "free_memory", lambda device: 0.0)
     assert batched.batch_size(data, "newton", 3) == 1
     monkeypatch.setattr(batched, "batch_size", lambda *given: 2)
-    parts = run_restarts(data, 3, spawn(0, 5), beta=1.0, max_iter=12, tol=0)
+    parts = run_restarts(data, 3, generator(0).spawn(5), beta=1.0, max_iter=12, tol=0)
     for a, b in zip(whole, parts, strict=True):
         np.testing.assert_allclose(a.history.loss, b.history.loss, rtol=1e-10)
 
@@ -170,13 +170,13 @@ def test_other_cases_run_one_after_another(data, torch, counts):
 
 
 def test_no_iterations_return_the_initial_factors(data):
-    for run in run_restarts(data, 3, spawn(0, 2), beta=2.0, max_iter=0):
+    for run in run_restarts(data, 3, generator(0).spawn(2), beta=2.0, max_iter=0):
         assert (run.n_iter, run.stop_reason, len(run.history)) == (0, StopReason.MAX_ITER, 0)
 
 
 def test_the_time_of_a_batch_is_divided_among_its_restarts(data):
     options = {"beta": 2.0, "max_iter": 4, "tol": 0}
-    runs = run_restarts(data, 3, spawn(0, 2), **options)
+    runs = run_restarts(data, 3, generator(0).spawn(2), **options)
     for run in runs:
         assert run.history.n_iter == [1, 2, 3, 4]
         assert run.history.seconds == sorted(run.history.seconds)

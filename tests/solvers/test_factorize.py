@@ -11,7 +11,7 @@ from tests.contracts.cases import entries, initial
 from tests.references.objectives import objective
 
 from nonneg import factorize
-from nonneg._random import spawn
+from nonneg._random import generator
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import (
     DataTypeError,
@@ -265,7 +265,7 @@ def test_a_denormal_column_or_a_single_large_entry_is_harmless():
 
 def test_restarts_are_independent_and_the_best_is_returned():
     options = {"init": "random", "max_iter": 5, "tol": 0}
-    streams = spawn(7, 4)
+    streams = generator(7).spawn(4)
     runs = [factorize(X, 3, rng=stream, **options) for stream in streams]
     best = factorize(X, 3, rng=7, n_init=4, **options)
     assert len({result.loss for result in runs}) == 4

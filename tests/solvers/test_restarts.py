@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg import factorize
-from nonneg._random import spawn
+from nonneg._random import generator
 from nonneg._threads import threads
 from nonneg.data import as_data_matrix
 from nonneg.initializers.registry import INITS
@@ -45,9 +45,9 @@ def single(data, k, rng, solver="hals", beta=2.0, **options):
 def test_restarts_side_by_side_end_as_single_runs_do(X, make, options):
     data = as_data_matrix(make(X))
     options = {"max_iter": 30, "tol": 1e-4} | options
-    alone = [single(data, 3, rng, **options) for rng in spawn(1, 5)]
+    alone = [single(data, 3, rng, **options) for rng in generator(1).spawn(5)]
     with threads(2):
-        together = run_restarts(data, 3, spawn(1, 5), **{"solver": "hals"} | options)
+        together = run_restarts(data, 3, generator(1).spawn(5), **{"solver": "hals"} | options)
     for one, other in zip(alone, together, strict=True):
         if str(data.dtype) == "float32":
             # Rounding decides which extrapolations are accepted, and with them when a run ends.
@@ -61,7 +61,7 @@ def test_restarts_side_by_side_end_as_single_runs_do(X, make, options):
 def test_what_is_kept_of_a_run(X):
     data = as_data_matrix(X)
     kept = run_restarts(
-        data, 3, spawn(0, 4), max_iter=5, finish=lambda number, run: (number, run.state.Ht.shape)
+        data, 3, generator(0).spawn(4), max_iter=5, finish=lambda number, run: (number, run.state.Ht.shape)
     )
     assert kept == [(number, (40, 3)) for number in range(4)]
 
@@ -69,7 +69,9 @@ def test_what_is_kept_of_a_run(X):
 def test_the_number_of_threads_does_not_change_the_best_restart(X):
     best = factorize(X, 4, n_init=6, rng=1, max_iter=40, n_jobs=1)
     assert factorize(X, 4, n_init=6, rng=1, max_iter=40, n_jobs=2).H.tobytes() == best.H.tobytes()
-    assert best.loss == min(single(as_data_matrix(X), 4, rng, max_iter=40).state.loss for rng in spawn(1, 6))
+    assert best.loss == min(
+        single(as_data_matrix(X), 4, rng, max_iter=40).state.loss for rng in generator(1).spawn(6)
+    )
 
 
 def test_progress_counts_restarts(X, capsys):
@@ -85,7 +87,7 @@ def test_no_restart_begins_after_the_user_stopped_one(X):
         return len(seen) == 30
 
     options = {"solver": "hals", "max_iter": 20, "tol": 0.0, "callback": stop}
-    runs = run_restarts(as_data_matrix(X), 4, spawn(0, 6), **options)
+    runs = run_restarts(as_data_matrix(X), 4, generator(0).spawn(6), **options)
     assert [run.stop_reason for run in runs] == [StopReason.MAX_ITER, StopReason.CALLBACK]
     assert len(seen) == 30
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from nonneg import _interruption
+from nonneg._interruption import pending
 from nonneg._version import __version__
 from nonneg.cli import arguments, terminal
 from nonneg.exceptions import NonnegError
@@ -145,7 +145,8 @@ def _interruptions() -> Iterator[list[int]]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         received.append(number)
-        _interruption.interrupt()
+        pending.set()
+        raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
         yield received
@@ -158,7 +159,7 @@ def _interruptions() -> Iterator[list[int]]:
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)
-        _interruption.forget_interrupt()
+        pending.clear()
 
 
 def build_parser(

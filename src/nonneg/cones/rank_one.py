@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from nonneg._arguments import checked_count, checked_flag, checked_nonnegative
+from nonneg._arguments import checked_count, checked_nonnegative
 from nonneg._arrays import to_float64
 from nonneg._lazy import cached_property
-from nonneg._random import Seed, spawn
+from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray, IntArray, SampleArray
 from nonneg.certificates.certificate import Certificate
@@ -197,7 +197,6 @@ def cone_rank_one(
     _check_counts(n_components, n_init, first, seeding, data.shape[0])
     checked_nonnegative("tol", tol)
     checked_count("max_iter", max_iter)
-    checked_flag("bounds", bounds)
     with threads(n_jobs):
         best: tuple[ConeClusters, ClusterDirections] | None = None
         for source in _sources(rng, n_init):
@@ -236,10 +235,10 @@ def cone_rank_one(
 def _sources(rng: Seed, n_init: int) -> Iterator[Seed]:
     # Without a seed the first initialization is deterministic.
     if rng is not None:
-        yield from spawn(rng, n_init)
+        yield from generator(rng).spawn(n_init)
     else:
         yield None
-        yield from spawn(None, n_init - 1)
+        yield from generator(None).spawn(n_init - 1)
 
 
 def _check_counts(n_components: Any, n_init: Any, first: int | None, seeding: str, n_rows: int) -> None:

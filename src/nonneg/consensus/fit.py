@@ -74,7 +74,7 @@ class ConsensusProblem:
     ) -> tuple[list[RankConsensus], RestartTable]:
         """Run the restarts and combine those of each rank."""
         root, place = self.root_and_folder(seed, folder)
-        with device_work(self.data, self.ranks[-1]):
+        with device_work(self.data):
             found = run_all(
                 RestartData.of(self.counts, self.data, self.scale, root, self.restarts.beta),
                 self.ranks,
@@ -91,7 +91,7 @@ class ConsensusProblem:
             raise InvalidParameterError(
                 "callback ended the fit before two restarts of a rank were done, but a consensus needs two."
             )
-        with threads(n_jobs), device_work(self.data, self.ranks[-1]):
+        with threads(n_jobs), device_work(self.data):
             beta = self.restarts.beta
             ranks = [combine(self.data, found[k], self.combining, beta=beta) for k in sorted(found)]
         return ranks, table_of(found)

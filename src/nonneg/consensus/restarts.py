@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 
 from nonneg._arrays import is_cuda_tensor, is_dask, to_float64
 from nonneg._devices import free_memory
-from nonneg._interruption import forget_interrupt
+from nonneg._interruption import pending
 from nonneg._threads import current_threads, serial, threads
 from nonneg._typing import FloatArray, IntArray
 from nonneg.consensus.resampling import resampled
@@ -214,7 +214,7 @@ def run_all(
     except KeyboardInterrupt:
         if max(len(runs) for runs in done.values()) < 2:
             raise
-        forget_interrupt()
+        pending.clear()
         n_done = sum(len(runs) for runs in done.values())
         warnings.warn(
             f"Interrupted after {n_done} of {n_init * len(ranks)} restarts; their consensus is returned.",

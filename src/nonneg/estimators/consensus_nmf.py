@@ -275,7 +275,7 @@ class ConsensusNMF(WeightedEstimator):
 
     def _weights(self, data: DataMatrix) -> SampleArray:
         Ht = data.to_device(self._rank(self.n_components_).spectra.T)
-        with device_work(data, self.n_components_):
+        with device_work(data):
             W, _ = encode(data, Ht, beta=beta_of(self.beta_loss), penalties=Penalties())
         return data.to_caller(W)
 

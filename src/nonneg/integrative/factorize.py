@@ -12,8 +12,7 @@ import numpy as np
 
 from nonneg._arguments import checked_checkpoint, checked_verbose
 from nonneg._arrays import to_float64
-from nonneg._blas import single_threaded_blas
-from nonneg._threads import threads
+from nonneg._threads import single_threaded_blas, threads
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.stationarity import normalized, stationarity_statement

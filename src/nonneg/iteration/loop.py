@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from nonneg._arrays import on_gpu, to_torch
-from nonneg._blas import single_threaded_blas
-from nonneg._interruption import check_interrupt, forget_interrupt
+from nonneg._interruption import check_interrupt, pending
+from nonneg._threads import single_threaded_blas
 from nonneg.exceptions import InterruptedFitWarning, InvalidParameterError, LostRowsError
 from nonneg.iteration.captured import Captured, factor_entries
 from nonneg.iteration.checkpoint import Checkpoint, check_factors
@@ -117,7 +117,7 @@ def iterate(
         lost.run = Run(state, n_iter, StopReason.STALLED, history, "")
         raise
     except KeyboardInterrupt:
-        forget_interrupt()
+        pending.clear()
         reason = StopReason.INTERRUPTED
         warnings.warn(
             f"Interrupted after {n_iter} iterations; the best factors so far are returned.",

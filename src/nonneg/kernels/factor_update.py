@@ -15,10 +15,9 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._arrays import is_float_array
-from nonneg._blas import is_held, single_threaded_blas
 from nonneg._compiled import core
 from nonneg._lazy import cached_property
-from nonneg._threads import BLAS, team_size
+from nonneg._threads import BLAS, is_held, single_threaded_blas, team_size
 from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.products import SUMS_SHARE

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._blas import is_held, single_threaded_blas
 from nonneg._compiled import core
-from nonneg._threads import BLAS, team_size
+from nonneg._threads import BLAS, is_held, single_threaded_blas, team_size
 from nonneg.kernels.newton_targets import LEAST_DIAGONAL
 
 # Rows of a tile of the core, and the largest number of groups of tiles with sums of their own: four for each

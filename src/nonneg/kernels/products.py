@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from nonneg._arrays import is_float_array
-from nonneg._blas import is_held, single_threaded_blas
 from nonneg._compiled import core
-from nonneg._threads import BLAS, SMALL_PRODUCT, team_size
+from nonneg._threads import BLAS, SMALL_PRODUCT, is_held, single_threaded_blas, team_size
 
 # Parts have at least so many operations, about 25 microseconds, of which a call takes one; and there are at
 # most so many: three for each of 16 threads.

@@ -18,9 +18,8 @@ from array_api_compat import device as device_of
 from array_api_compat import numpy as array_api_numpy
 
 from nonneg._arrays import clipped, numpy_view, to_device, to_numpy
-from nonneg._blas import single_threaded_blas
 from nonneg._compiled import core
-from nonneg._threads import parallel_for, team_size
+from nonneg._threads import parallel_for, single_threaded_blas, team_size
 from nonneg._typing import Array, FloatArray, IntArray
 
 # Scores that exist at a time: 1 MB per thread stays in a core's cache, 256 MB on another device.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import checked_checkpoint, checked_count, checked_flag, checked_verbose
+from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
 from nonneg._arrays import numpy_dtype
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray, SampleArray
@@ -222,7 +222,6 @@ def purify(
     check_name("check_init", check_init, ("error", "report"))
     if normalize is not None:
         check_name("normalize", normalize, ("l1", "l2"))
-    balance = checked_flag("balance", balance)
     max_iter = checked_count("max_iter", max_iter, 0)
     verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
     size = None if batch_size is None else checked_count("batch_size", batch_size)

@@ -20,7 +20,7 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import is_cuda_tensor, to_device
 from nonneg._devices import free_memory
-from nonneg._interruption import forget_interrupt
+from nonneg._interruption import pending
 from nonneg._typing import Array
 from nonneg.data import DataMatrix
 from nonneg.data.dense import DenseMatrix
@@ -221,7 +221,7 @@ class Batch:
                         self.turn()
                     n_turns += 1
             except KeyboardInterrupt:
-                forget_interrupt()
+                pending.clear()
                 interrupted = True
             # These wait for the turns so far.
             n_iter, finished = (self.arrays[name].cpu().numpy() for name in ("n_iter", "finished"))

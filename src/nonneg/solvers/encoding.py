@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace
 
 from nonneg._arrays import is_cpu_tensor, is_float32, numpy_view, row_major, tensor_view
-from nonneg._blas import single_threaded_blas
-from nonneg._precision import chosen_products
+from nonneg._devices import chosen_products
+from nonneg._threads import single_threaded_blas
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.matrix import rows_per_block

@@ -14,9 +14,8 @@ import numpy as np
 
 from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
 from nonneg._arrays import row_major
-from nonneg._devices import chosen_device, device_work, likely_iterations
-from nonneg._precision import chosen_products
-from nonneg._random import Seed, generator, spawn
+from nonneg._devices import chosen_device, chosen_products, device_work, likely_iterations
+from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.certificates.certificate import Certificate, Verdict
@@ -232,7 +231,7 @@ def run_robust(
     # A few iterations of the squared loss only: its minimum may have components of outliers.
     options["max_iter"] = min(PER_ROUND, options["max_iter"])
     results = []
-    for seed in [rng] if n_init == 1 else spawn(rng, n_init):
+    for seed in [rng] if n_init == 1 else generator(rng).spawn(n_init):
         first = run_factorization(data, n_components, rng=seed, **options)
         with threads(options["n_jobs"]):
             same["progress"] = reporter(rounds, verbose)
@@ -312,7 +311,7 @@ def run_factorization(
     # Then restarts may be initialized together.
     plain = init == "random" and folder is None and not shuffle and free is None and not given
     plain = plain and not data.is_weighted and not signed_components
-    with threads(n_jobs), device_work(data, k), chosen_products():
+    with threads(n_jobs), device_work(data), chosen_products():
         if n_init == 1:
             with phase(f"{caller}: computing the initialization", verbose):
                 first_W, first_Ht, own = begin(0, generator(rng))
@@ -324,7 +323,8 @@ def run_factorization(
             del first_W, first_Ht  # on a GPU, their memory serves the encoding
         else:
             best = best_run(
-                data, k, spawn(rng, n_init), solver=name, begin=None if plain else begin, verbose=verbose,
+                data, k, generator(rng).spawn(n_init), solver=name, begin=None if plain else begin,
+                verbose=verbose,
                 caller=caller, **run_options,
             )  # fmt: skip
         W, Ht, value = best.state.W, best.state.Ht, final_loss(best)

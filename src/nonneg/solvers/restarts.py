@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from nonneg._blas import single_threaded_blas
-from nonneg._threads import current_threads, parallel_for
+from nonneg._threads import current_threads, parallel_for, single_threaded_blas
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
 from nonneg.exceptions import LostRowsError, NonnegWarning

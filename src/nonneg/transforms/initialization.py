@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 from array_api_compat import device as device_of
 
 from nonneg._arrays import to_float64
-from nonneg._random import Seed, spawn
+from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
 from nonneg.exceptions import InvalidParameterError, NegativeDataError, ShapeError, UnknownNameError
 from nonneg.transforms.covariances import FrameCovariances
@@ -29,7 +29,7 @@ def initial_state(
     transforms, components, activations = _given(init, m, n, k)
     n_given = 0 if transforms is None else len(transforms)
     chosen: list[tuple[FloatArray, Any, Any]] = []
-    for i, source in enumerate(spawn(rng, n_init)):
+    for i, source in enumerate(generator(rng).spawn(n_init)):
         # Everything is drawn, used or not, so that a restart does not depend on what is given.
         transform = random_orthogonal(m, source)
         factors = None if k is None else random_factors(n, m, k, source)

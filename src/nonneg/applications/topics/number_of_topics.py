@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg._random import generator, whole_number
+from nonneg._random import generator
 from nonneg._typing import FloatArray
 from nonneg.applications.topics.certificate import topic_npmi
 from nonneg.applications.topics.documents import term_weights, unit_rows
@@ -42,7 +42,7 @@ def compare_numbers(
         rows = np.sort(rng.choice(rows, MAX_DOCUMENTS, replace=False))
     counts = sp.csr_array(task.counts[rows])
     # The same numbers are drawn for every candidate, whatever comes before.
-    coarse = replace(task, counts=counts, params=params, rng=whole_number(rng), verbose=0)
+    coarse = replace(task, counts=counts, params=params, rng=int(rng.integers(2**31 - 1)), verbose=0)
     options, largest = sorted(set(candidates or CANDIDATES)), min(counts.shape)
     if candidates is None:
         largest = min(largest, max(2, len(rows) // max(1, min_documents)))
