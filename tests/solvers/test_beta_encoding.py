@@ -12,7 +12,6 @@ from nonneg.data import as_data_matrix
 from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.beta import objective
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers import encoding
 from nonneg.solvers.encoding import encode_beta
 
 NONE = Penalties()
@@ -162,10 +161,3 @@ def test_rows_are_solved_in_a_few_rounds_where_components_nearly_repeat(gap, rng
     options = {"max_rounds": 12, "max_sweeps": 6, "shrink": 0.1, "tol": 1e-9}
     _, _, residuals = kl_passes(csr, start, Ht, Ht.sum(axis=0), **options)
     assert residuals.max() <= 1e-9
-
-
-def test_rows_reach_their_minimum_where_products_of_pairs_do_not_fit(low_rank, components, monkeypatch):
-    monkeypatch.setattr(encoding, "MAX_PAIRS", 0)
-    data = as_data_matrix(low_rank)
-    W = encode_beta(data, components, beta=1.0, penalties=NONE)
-    assert residual(data, W, components, 1.0, NONE) < 1e-7

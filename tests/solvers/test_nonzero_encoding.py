@@ -42,11 +42,8 @@ def test_every_row_is_a_minimum(problem, l1, l2):
     assert (gradient / scale)[rows][~positive[rows]].min() > -1e-6
 
 
-@pytest.mark.parametrize("leaving", [0.0, 1.0])
-@pytest.mark.parametrize("hessians", [1, 1 << 26])
-def test_neither_the_other_rows_nor_their_number_at_a_time_matter(problem, monkeypatch, leaving, hessians):
+def test_neither_the_other_rows_nor_their_number_at_a_time_matter(problem, monkeypatch):
     data, _, Ht = problem
     whole = encoded(data, Ht, Penalties())
-    monkeypatch.setattr(encoding._NonzeroRows, "leaving", leaving)
-    monkeypatch.setattr(encoding, "HESSIANS", hessians)
+    monkeypatch.setattr(encoding, "HESSIANS", 1)
     np.testing.assert_allclose(encoded(data, Ht, Penalties()), whole, rtol=1e-7, atol=1e-9)

@@ -8,8 +8,8 @@ over their nonzeros one after another; on a GPU many take Newton steps at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,24 +29,20 @@ from nonneg.kernels.sparse_products import row_sums
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.losses.beta import ARRAY_ENTRIES, BetaLoss, over_blocks, sums_for_W
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.newton import Pairs, capped_squares, newton_step, nonzero_step, shared_correlations
+from nonneg.solvers.newton import damping, newton_step, nonzero_step, shared_correlations
 
 # Coordinate passes that guess the supports before the exact solve; vectorized over rows they cost less than
 # the exchanges of supports they save.
 GUESS_PASSES, GUESS_SHRINK = 20, 0.02
 # Steps with shared correlations before those with a Hessian per row, which converge quadratically.
 SHARED_STEPS = 2
-# The same for nonzeros on a GPU, and entries of these Hessians at a time.
-NONZERO_SHARED_STEPS, HESSIANS = 4, 1 << 26
+# Entries of the Hessians of sparse rows on a GPU at a time.
+HESSIANS = 1 << 26
 # Below this residual a row of a divergence that is not convex uses true second derivatives: farther from a
 # minimum they mislead. Where they did not help in so many steps, it must be ten times nearer.
 NEAR, PATIENCE = 0.05, 10
-# Maximum number of stored products of pairs of components; beyond it, all steps use shared correlations.
-MAX_PAIRS = 1 << 23
 # Sweeps over the nonzeros of a row per full gradient.
 SWEEPS, SHRINK = 6, 0.1
-# Dense rows with fewer columns take Newton steps even where most entries are zero.
-NARROW = 100
 # Newton steps of a row at most.
 MAX_ITER = 500
 # Residuals at which rows are done, in float64 and float32.
@@ -124,23 +120,35 @@ def _encode_block(
     if loss.at_nonzeros(block):
         return (_encode_sparse_array(block, Ht, loss, *options),), ()
     by_nonzeros = local and loss.beta == 1 and not loss.offset and block.container == "dense"
-    own = None
-    if Ht.shape[0] * Ht.shape[1] * (Ht.shape[1] + 1) // 2 <= MAX_PAIRS:
-        own = Pairs.of(Ht)
     shared = shared_correlations(loss.beta, Ht, block.xp.sum(Ht, axis=1))
-    squares = capped_squares(Ht)
+    squares = Ht * Ht + damping(Ht)
+
+    def step(number: int, rows: Any, factor: Array, residuals: Array) -> tuple[Array, Array, Any]:
+        (x, mask), v = rows, factor @ Ht.T
+        if loss.offset:
+            x, v = x + loss.offset, v + loss.offset
+        own, exact = number >= SHARED_STEPS, None
+        if own and not loss.convex:
+            exact = residuals < NEAR * 0.1 ** (number // PATIENCE)
+        model = None if own else shared
+        new, _, residuals = newton_step(loss, penalties, mask, x, v, factor, Ht, squares, model, exact)
+        done = _done(number, residuals, tol)
+        if exact is not None:
+            done = block.xp.logical_or(residuals <= tol, block.xp.logical_and(done, exact))
+        return new, residuals, done
 
     def visit(begin: int, end: int) -> Array:
         x = block.dense_rows(begin, end)
         mask = None if block.observed is None else block.observed.dense_rows(begin, end)
         factor = _best_multiple(x, Ht, loss, mask)
-        rows = _DenseRows(loss, penalties, mask, Ht, squares, shared, own, tol, x)
-        if by_nonzeros and (few := _few_nonzeros(x)).any():
+        # Where a row's nonzeros are so few, sweeps over them take less time than Newton steps with all
+        # columns, for 8 to 40 components.
+        if by_nonzeros and (few := np.count_nonzero(x, axis=1) <= x.shape[1] // 4 + 40).any():
             out, many = np.array(factor), ~few
             out[few] = _encode_nonzeros(sp.csr_array(x[few]), Ht, Ht.sum(axis=0), *options)
-            out[many] = _solve(rows.take(np.flatnonzero(many)), factor[many], max_iter)
+            out[many] = _solve(step, (x[many], None), factor[many], max_iter)
             return out
-        return _solve(rows, factor, max_iter)
+        return _solve(step, (x, mask), factor, max_iter)
 
     # On a GPU every row of a block has its own Hessian besides its entries.
     size = None if local else rows_per_block(block.shape[1] + 4 * Ht.shape[1] ** 2, ARRAY_ENTRIES)
@@ -157,22 +165,25 @@ def _encode_sparse_array(
     xp, csr, k = block.xp, block.csr, int(Ht.shape[1])
     first = _equal(xp, row_sums(csr.indptr, csr.data, plan=csr.plan), xp.sum(sums, axis=-1), Ht)
     correlations = shared_correlations(1.0, Ht, xp.sum(Ht, axis=1))
-    step = max(1, HESSIANS // (k * k))
+
+    def step(number: int, rows: Any, factor: Array, residuals: Array) -> tuple[Array, Array, Any]:
+        problem, model = (loss.lower_bound, penalties), correlations if number < SHARED_STEPS else None
+        new, residuals = nonzero_step(rows[0], factor, Ht, rows[1], *problem, model)
+        return new, residuals, _done(number, residuals, tol)
+
+    size = max(1, HESSIANS // (k * k))
     blocks = ((0, csr.shape[0]),) if csr.plan is None else [block[:2] for block in csr.plan.blocks]
     parts = []
-    for rows in (slice(at, min(at + step, end)) for begin, end in blocks for at in range(begin, end, step)):
-        own = sums if sums.ndim == 1 else sums[rows, :]
-        problem = _NonzeroRows(csr[rows], Ht, own, loss.lower_bound, penalties, correlations, tol)
-        parts.append(_solve(problem, first[rows, :], max_iter))
+    for some in (slice(at, min(at + size, end)) for begin, end in blocks for at in range(begin, end, size)):
+        own = sums[some, :] if sums.ndim == 2 else xp.broadcast_to(sums, first[some, :].shape)
+        parts.append(_solve(step, (csr[some], own), first[some, :], max_iter))
     return xp.concat(parts, axis=0)
 
 
-def _few_nonzeros(x: Any) -> Any:
-    # Where a row's nonzeros are so few, sweeps over them take less time than Newton steps with all columns,
-    # for 8 to 40 components. Rows of the digits (64 columns) gain nothing.
-    if x.shape[1] < NARROW:
-        return np.zeros(x.shape[0], dtype=bool)
-    return np.count_nonzero(x, axis=1) <= x.shape[1] // 4 + 40
+def _done(number: int, residuals: Array, tol: float) -> Any:
+    """Tell which rows a step with their own Hessians has solved: it squares the residuals."""
+    # Damped diagonals of shared correlations may make a row look converged.
+    return residuals <= (-1.0 if number < SHARED_STEPS else tol**0.5 / 30)
 
 
 def _encode_nonzeros(
@@ -212,100 +223,37 @@ def _best_multiple(x: Array, Ht: Array, loss: BetaLoss, mask: Array | None) -> A
     return _equal(xp, (x if mask is None else x * mask) @ power, whole, Ht)
 
 
-@dataclass(frozen=True)
-class _DenseRows:
-    """Newton steps on a block of rows until each meets the tolerance."""
+def _solve(step: Callable[..., Any], rows: tuple[Any, Any], factor: Array, max_iter: int) -> Array:
+    """Move all rows until each meets the tolerance; those that are done stay as they are, or leave.
 
-    loss: BetaLoss
-    penalties: Penalties
-    mask: Array | None
-    Ht: Array
-    squares: Array
-    shared: Array
-    own: Pairs | None
-    tol: float
-    x: Array
-
-    @property
-    def leaving(self) -> float:
-        """The part of the rows, at most, that stays when those that are done leave."""
-        # On a GPU none leave: to gather the others takes as long as a step.
-        return 1.0 if isinstance(self.x, np.ndarray) else 0.0
-
-    def step(self, number: int, factor: Array, residuals: Array) -> tuple[Array, Array, Array]:
-        """Move all rows; return them, and where they were: their residuals, and which of them are done."""
-        x = self.x
-        xp = array_namespace(x, factor)
-        shared = number < SHARED_STEPS or self.own is None
-        exact = None
-        if not self.loss.convex and not shared:
-            exact = residuals < NEAR * 0.1 ** (number // PATIENCE)
-        model = self.shared if self.own is None or shared else self.own
-        v = factor @ self.Ht.T
-        if self.loss.offset:
-            x, v = x + self.loss.offset, v + self.loss.offset
-        problem = self.loss, self.penalties, self.mask
-        new, _, residuals = newton_step(*problem, x, v, factor, self.Ht, self.squares, model, exact)
-        done = residuals <= self.tol
-        if not shared:
-            # The step squares the residual.
-            quick = residuals <= self.tol**0.5 / 30
-            done = xp.logical_or(done, quick if exact is None else xp.logical_and(quick, exact))
-        return new, residuals, done
-
-    def take(self, rows: Array) -> _DenseRows:
-        """Return the same for some of the rows, with their own observed entries."""
-        mask = None if self.mask is None else self.mask[rows, ...]
-        return replace(self, x=self.x[rows, ...], mask=mask)
-
-
-@dataclass(frozen=True)
-class _NonzeroRows:
-    """The same for the nonzeros of rows on a GPU, under the Kullback-Leibler divergence."""
-
-    csr: Any
-    Ht: Array
-    sums: Array  # of the columns of Ht, over the observed entries
-    lower_bound: float
-    penalties: Penalties
-    correlations: Array
-    tol: float
-    leaving: ClassVar[float] = 0.5  # to gather rows takes time as well
-
-    def step(self, number: int, factor: Array, residuals: Array) -> tuple[Array, Array, Array]:
-        """Move all rows; return them, and where they were: their residuals, and which of them are done."""
-        shared = number < NONZERO_SHARED_STEPS
-        problem = self.csr, factor, self.Ht, self.sums, self.lower_bound, self.penalties
-        new, residuals = nonzero_step(*problem, self.correlations if shared else None)
-        # The step squares the residual; damped diagonals of shared ones may make a row look converged.
-        return new, residuals, residuals <= (-1.0 if shared else max(self.tol, self.tol**0.5 / 30))
-
-    def take(self, rows: Array) -> _NonzeroRows:
-        """Return the same for some of the rows."""
-        sums = self.sums if self.sums.ndim == 1 else self.sums[rows, :]
-        return replace(self, csr=self.csr[rows], sums=sums)
-
-
-def _solve(problem: _DenseRows | _NonzeroRows, factor: Array, max_iter: int) -> Array:
-    """Move all rows until each meets the tolerance; those that are done stay as they are, or leave."""
+    `rows` has what a step knows of each row. A step returns the rows moved, and of where they were: their
+    residuals, and which of them are done.
+    """
     xp = array_namespace(factor)
+    # The part of the rows, at most, that stays when the others leave. On a GPU to gather nonzeros takes time
+    # as well, and to gather entries as long as a step.
+    leaving = 1.0 if isinstance(factor, np.ndarray) else 0.5 if hasattr(rows[0], "indptr") else 0.0
     out, places = factor, None  # where the rows in work are among all; None for all of them
     residuals = xp.full(factor.shape[:1], float("inf"), dtype=factor.dtype, device=factor.device)
     going = residuals > 0
     for number in range(max_iter):
-        new, residuals, done = problem.step(number, factor, residuals)
+        new, residuals, done = step(number, rows, factor, residuals)
         factor = xp.where(going[:, None], new, factor)
         going = xp.logical_and(going, xp.logical_not(done))
         n_going = int(xp.count_nonzero(going))
         if n_going == 0:
             break
-        if n_going < factor.shape[0] and n_going <= problem.leaving * factor.shape[0]:
+        if n_going < factor.shape[0] and n_going <= leaving * factor.shape[0]:
             out = _placed(out, places, factor)
-            rows = xp.nonzero(going)[0]
-            places = rows if places is None else places[rows]
-            problem, factor = problem.take(rows), factor[rows, ...]
-            residuals, going = residuals[rows], going[rows]
+            some = xp.nonzero(going)[0]
+            places = some if places is None else places[some]
+            rows = _chosen(rows[0], some), _chosen(rows[1], some)
+            factor, residuals, going = factor[some, ...], residuals[some], going[some]
     return _placed(out, places, factor)
+
+
+def _chosen(part: Any, rows: Array) -> Any:
+    return part if part is None else part[rows] if hasattr(part, "indptr") else part[rows, ...]
 
 
 def _placed(out: Array, places: Array | None, rows: Array) -> Array:

@@ -17,7 +17,6 @@ end with the Hessians of the rows themselves.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +32,7 @@ from nonneg.iteration.loop import Candidates, Descent, changed, solver, unchange
 from nonneg.kernels import beta_products as beta_kernels
 from nonneg.kernels.block_pivoting import block_pivoting
 from nonneg.kernels.block_pivoting.array_api import block_pivoting as with_pivots
-from nonneg.kernels.grams import DenseGrams
+from nonneg.kernels.grams import DenseGrams, WeightedGrams
 from nonneg.kernels.kl_newton import tiled_newton_pass
 from nonneg.kernels.newton_targets import along, newton_targets
 from nonneg.kernels.newton_targets import residuals as row_residuals
@@ -65,36 +64,6 @@ DAMPING = 1e-3
 SHORTEST_STEP = 0.02
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Products of pairs of columns of the fixed factor, by which the Hessian of every row is one product."""
-
-    products: Array  # the products
-    place: Array  # which of them an entry of a Hessian is
-
-    @classmethod
-    def of(cls, other: Array) -> Pairs:
-        """Multiply the pairs."""
-        xp = array_namespace(other)
-        k = other.shape[1]
-        first, second = np.triu_indices(k)
-        number = np.zeros((k, k), dtype=np.int64)
-        number[first, second] = number[second, first] = np.arange(len(first))
-        first, second, place = (
-            xp.asarray(part, device=None if isinstance(other, np.ndarray) else other.device)
-            for part in (first, second, number.ravel())
-        )
-        return cls(xp.take(other, first, axis=1) * xp.take(other, second, axis=1), place)
-
-    def hessians(self, curvature: Array, l2: float) -> Array:
-        """Return every row's Hessian."""
-        xp = array_namespace(curvature)
-        k = math.isqrt(self.place.shape[0])
-        flat = xp.take(curvature @ self.products, self.place, axis=1)
-        full = xp.reshape(flat, (curvature.shape[0], k, k))
-        return full + l2 * xp.eye(k, dtype=full.dtype, device=full.device) if l2 else full
-
-
 def shared_correlations(beta: float, other: Array, means: Array) -> Array:
     """Return the correlations of other' diag(means^(beta - 2)) other, maybe of several restarts."""
     xp = array_namespace(other)
@@ -119,16 +88,6 @@ def damping(other: Array) -> Array:
     return DAMPING * array_namespace(other).mean(other, axis=0) ** 2
 
 
-def capped_squares(other: Array) -> Array:
-    """Return the damped squares of the fixed factor, for rows that stop by their own residual."""
-    # Not beyond the largest square of a column: where all components are zero and the data are not, second
-    # derivatives have a pole, and any addition would make the row look converged.
-    xp = array_namespace(other)
-    squares = other * other
-    largest = xp.max(squares, axis=1, keepdims=True)
-    return squares + xp.minimum(damping(other)[None, :], DAMPING * largest)
-
-
 def newton_step(
     loss: BetaLoss,
     penalties: Penalties,
@@ -138,12 +97,13 @@ def newton_step(
     factor: Array,
     other: Array,
     squares: Array,
-    model: Array | Pairs,
+    correlations: Array | None,
     exact: Array | None = None,
 ) -> tuple[Array, Array, Array]:
     """Move a block of rows by one guarded Newton step; return them, their model and their residuals.
 
-    `x` and the model `v` include the offset of the loss; the memory of `v` is used again.
+    `x` and the model `v` include the offset of the loss; the memory of `v` is used again. Without
+    `correlations` every row has its own Hessian.
     """
     xp, l1, l2 = array_namespace(factor), penalties.l1_W, penalties.l2_W
     bounds = loss.beta, loss.lower_bound
@@ -154,24 +114,21 @@ def newton_step(
     if l1 or l2:
         gradient = gradient + (l1 + l2 * factor)
     before = v
-    if isinstance(model, Pairs):
-        found = own_targets(factor, gradient, model.hessians(curvature, l2), l1, l2)
+    if correlations is None:
+        hessians = WeightedGrams(curvature, other, l2).dense().matrices
+        found = own_targets(factor, gradient, hessians, l1, l2)
     else:
-        found = newton_targets(factor, gradient, curvature @ squares + l2, model, None, l1, l2)
+        found = newton_targets(factor, gradient, curvature @ squares + l2, correlations, None, l1, l2)
     direction, residuals, *along_rows = found
     del slope, curvature
     v, steps = beta_kernels.line_search(x, v, direction @ other.T, mask, *bounds, *along_rows)
     new = factor + steps[:, None] * direction
     new = np.maximum(new, 0) if isinstance(new, np.ndarray) else xp.clip(new, min=0.0)
-    if isinstance(new, np.ndarray):
-        short = np.flatnonzero((steps < SHORTEST_STEP) & (residuals > 0))
-        if short.size:
-            weights = None if mask is None else mask[short]
-            new[short] = _multiplicative(loss, penalties, weights, x[short], factor[short], other)
-            v[short] = new[short] @ other.T + loss.offset
-        return new, v, residuals
-    # For all rows: to ask whether there are such rows would make a GPU wait.
     short = xp.logical_and(steps < SHORTEST_STEP, residuals > 0)
+    if isinstance(new, np.ndarray):
+        if not short.any():  # to ask would make a GPU wait
+            return new, v, residuals
+        before = factor @ other.T + loss.offset  # whose memory was used again
     power = mask
     if loss.beta != 1:
         _, power = beta_kernels.ratio_terms(x, before, *bounds, mask)
@@ -181,16 +138,6 @@ def newton_step(
     scaled = factor * update_ratio(factor, ratio, power, l1=l1, l2=l2, beta=loss.beta)
     new = xp.where(short[:, None], scaled, new)
     return new, new @ other.T + loss.offset, residuals
-
-
-def _multiplicative(
-    loss: BetaLoss, penalties: Penalties, mask: Array | None, x: Array, factor: Array, other: Array
-) -> Array:
-    v = factor @ other.T + loss.offset
-    ratio, power = beta_kernels.ratio_terms(x, v, loss.beta, loss.lower_bound, mask)
-    cost = np.sum(other, axis=0) if power is None else power @ other
-    step = update_ratio(factor, ratio @ other, cost, l1=penalties.l1_W, l2=penalties.l2_W, beta=loss.beta)
-    return factor * step
 
 
 def nonzero_step(
@@ -243,18 +190,13 @@ def own_targets(factor: Array, gradient: Array, hessians: Array, l1: float, l2: 
     # A trace of the diagonal keeps parallel components from a singular system; the line search and
     # further steps make up for it.
     trace = 10 * float(info.eps)
-    if isinstance(hessians, np.ndarray):
-        # In place: an array of the size of the Hessians takes as long as solving them.
-        diagonal = hessians.reshape(-1, k * k)[:, :: k + 1]
-        root = np.sqrt(np.maximum(diagonal, tiny))
-        diagonal += trace * diagonal.max(axis=1, keepdims=True) + tiny
-        cross = np.einsum("iab,ib->ia", hessians, factor) - gradient
-    else:
-        eye = xp.eye(k, dtype=hessians.dtype, device=hessians.device)
-        diagonal = xp.sum(hessians * eye, axis=2)
-        root = xp.sqrt(xp.clip(diagonal, min=tiny))
-        hessians = hessians + (trace * xp.max(diagonal, axis=1)[:, None, None] + tiny) * eye
-        cross = (hessians @ factor[:, :, None])[:, :, 0] - gradient
+    flat = xp.reshape(hessians, (-1, k * k))
+    diagonal = flat[:, :: k + 1]
+    root = xp.sqrt(xp.clip(diagonal, min=tiny))
+    # In place: an array of the size of the Hessians takes as long as solving them.
+    flat[:, :: k + 1] = diagonal + (trace * xp.max(diagonal, axis=1, keepdims=True) + tiny)
+    hessians = xp.reshape(flat, (-1, k, k))
+    cross = (hessians @ factor[:, :, None])[:, :, 0] - gradient
     target, unsolved = block_pivoting(factor, DenseGrams(hessians), cross)
     if isinstance(factor, np.ndarray) and unsolved.any():
         # Fewer entries than components make the Hessian of a row singular except for the ridge above: a
