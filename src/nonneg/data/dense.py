@@ -14,7 +14,6 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import LocalMatrix, rows_per_block
 from nonneg.data.observed import ArrayObserved, Observed
 from nonneg.kernels.products import multiply
-from nonneg.kernels.rows import converted
 
 # Entries of another namespace than NumPy's that are read at once: 32 MB of float64.
 BLOCK_ENTRIES = 1 << 22
@@ -129,10 +128,6 @@ class DenseMatrix(LocalMatrix):
         """Return an array with one row per sample as data, with the same row weights."""
         weights = None if self.weights is None else self.xp.astype(self.weights, W.dtype)
         return DenseMatrix(W, self.xp, weights=weights)
-
-    def scaled_copy(self, scale: float, dtype: Any) -> DenseMatrix:
-        """Return the entries of a NumPy array times a power of two in another dtype."""
-        return self.sample_matrix(converted(self.array, scale, dtype))
 
     def as_torch(self) -> DenseMatrix:
         """Return the data with CuPy's arrays as PyTorch tensors in the same memory; else itself."""

@@ -168,15 +168,6 @@ class SparseMatrix(SparseRows):
         products = parallel_for(work, self.shape[0], chunk_size=256, operations=2.0 * csr.nnz * W.shape[1])
         return sum(products[1:], start=products[0])
 
-    def scaled_copy(self, scale: float, dtype: Any) -> SparseMatrix:
-        """Return the entries times a power of two in another dtype, at the same places in memory."""
-        weights = None if self.weights is None else self.weights.astype(dtype)
-        csr, Xt = (
-            _with_data(part, (part.data * part.dtype.type(scale)).astype(dtype))
-            for part in (self.csr, self.transposed)
-        )
-        return SparseMatrix(csr, transposed=Xt, weights=weights)
-
     def raw_rows(self) -> tuple[Any, Any, Any]:
         """Return the entries as compiled kernels read them."""
         return self.csr.indptr, self.csr.indices, self.csr.data

@@ -1,26 +1,26 @@
 """Alternating least squares with extrapolation: the iteration of HALS and of block pivoting.
 
 An iteration updates W given H, then H given W, by an inner update that is all in which the methods differ.
-Both factors are extrapolated after their update. The accepted pair is the extrapolated W with the H fitted to
-it: its loss comes out of the products of the update of H, so that the safeguard costs no pass over the data.
+Both factors are extrapolated after their update; see `extrapolation`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from nonneg._arrays import on_gpu
 from nonneg._lazy import cached_property
 from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.iteration.loop import Candidates, Descent, changed, unchanged
+from nonneg.iteration.loop import Descent
 from nonneg.kernels.factor_update import CoordinateDescent, Update, compiled_factors, rounding, update_factor
 from nonneg.kernels.grams import Gram, SharedGram
 from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import gram_of
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.extrapolation import Schedule, extrapolates
+from nonneg.solvers.extrapolation import Schedule, ExtrapolatedState, extrapolated_or_plain, extrapolates
 
 # The values of Ang & Gillis (2019), Section 4. Where four extrapolated steps in a row are rejected, the
 # momentum is given up: each of them costs a second iteration.
@@ -28,23 +28,13 @@ SCHEDULE = Schedule(0.5, growth=1.05, ceiling_growth=1.01, decay=1.5, max_restar
 
 
 @dataclass(frozen=True)
-class AlternatingState:
-    """The accepted pair, and what extrapolation remembers."""
+class AlternatingState(ExtrapolatedState):
+    """The accepted pair, what extrapolation remembers, and what acceleration does."""
 
-    W: SampleArray  # the accepted factors; X is about W H
-    Ht: Array
-    W_plain: SampleArray | None = None  # the last factors before extrapolation
-    Ht_plain: Array | None = None
-    Ht_next: Array | None = None  # the extrapolated H' with which the next iteration begins
-    loss: float = float("inf")  # of the accepted pair
-    slack: float = 0.0  # what rounding may have added to it
     violation: float = 0.0  # of the optimality conditions, where the iteration began
-    momentum: float = 0.5  # see `extrapolation.Momentum`
-    ceiling: float = 1.0
-    restarts: int = 0
-    level: int = 0  # see `acceleration`: on which data, after how many iterations, and the first violation
-    n_iter: int = 0
-    first: float = 0.0
+    uncompressed: bool = False  # see `acceleration`: whether compressed data were left
+    n_iter: int = 0  # after how many iterations
+    first: float = 0.0  # the violation in the first one
     signed: bool = False  # whether H may have any sign
 
 
@@ -183,21 +173,8 @@ class AlternatingProblem:
             "violation": at_least_zero(violation) + at_least_zero(columns.violation),
         }
 
-    def candidates(self, state: AlternatingState) -> Candidates:
-        """Yield the extrapolated iteration, and in case its loss is higher, the plain one."""
-        slower = changed(state, slack=self.slack)
-        # The first iteration has nothing to extrapolate from.
-        if state.momentum and state.W_plain is not None:
-            momentum = state.momentum
-            faster = SCHEDULE.accepted(momentum, state.ceiling)._asdict()
-            yield changed(state, **faster, slack=0.0), self.advance, momentum
-            slower = changed(slower, **SCHEDULE.rejected(momentum, state.restarts)._asdict())
-        violation = (yield slower, self.advance, 0.0)["violation"]
-        # Rounding only: keep the better pair and let the stopping rule end the run.
-        better = changed(state, momentum=0.0, W_plain=state.W, Ht_plain=state.Ht, violation=violation)
-        yield better, unchanged
-
     @cached_property
     def step(self) -> Descent:
         """One iteration that does not increase the loss."""
-        return Descent(self.candidates, self.data.container)
+        candidates = partial(extrapolated_or_plain, self.advance, SCHEDULE, slack=self.slack)
+        return Descent(candidates, self.data.container)

@@ -2,11 +2,13 @@
 
 Ang & Gillis (2019), Neural Computation 31(2), Algorithm 3: the momentum grows while extrapolated steps lower
 the loss. A step that raises the loss is rejected, the momentum shrinks, and its ceiling becomes the rejected
-value.
+value. The accepted pair is the extrapolated W with the H fitted to it: its loss comes out of the update of H, so
+that the safeguard costs nothing while extrapolation helps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +16,8 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._arrays import on_gpu
-from nonneg._typing import Array
+from nonneg._typing import Array, SampleArray
+from nonneg.iteration.loop import Candidates, changed, unchanged
 
 # An extrapolated entry is at least this fraction of the plain one: a zero could make the model zero where the
 # data are not.
@@ -68,3 +71,36 @@ def extrapolate_bounded(new: Array, old: Array | None, momentum: Any) -> Array:
     # The small arrays of small fits are done sooner than a namespace is found.
     xp = np if isinstance(new, np.ndarray) else array_namespace(new)
     return xp.where(out < lowest, lowest, out)
+
+
+@dataclass(frozen=True)
+class ExtrapolatedState:
+    """The accepted pair, and what extrapolation remembers."""
+
+    W: SampleArray  # the accepted factors; X is about W H
+    Ht: Array
+    W_plain: SampleArray | None = None  # the last factors before extrapolation
+    Ht_plain: Array | None = None
+    Ht_next: Array | None = None  # the extrapolated H' with which the next iteration begins
+    loss: float = float("inf")  # of the accepted pair, penalties included
+    slack: float = 0.0  # what rounding may have added to it
+    momentum: float = 0.5  # see `Momentum`
+    ceiling: float = 1.0
+    restarts: int = 0
+
+
+def extrapolated_or_plain(
+    advance: Callable[..., dict[str, Any]], schedule: Schedule, state: Any, *, slack: float = 0.0
+) -> Candidates:
+    """Yield the extrapolated iteration, and in case its loss is higher, the plain one."""
+    slower = changed(state, slack=slack)
+    # The first iteration has nothing to extrapolate from.
+    if state.momentum and state.W_plain is not None:
+        momentum = state.momentum
+        faster = schedule.accepted(momentum, state.ceiling)._asdict()
+        yield changed(state, **faster, slack=0.0), advance, momentum
+        slower = changed(slower, **schedule.rejected(momentum, state.restarts)._asdict())
+    changes = yield slower, advance, 0.0
+    # Rounding only: keep the better pair and let the stopping rule end the run.
+    better = changed(state, momentum=0.0, W_plain=state.W, Ht_plain=state.Ht)
+    yield changed(better, **{name: changes[name] for name in changes if name == "violation"}), unchanged

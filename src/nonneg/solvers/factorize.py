@@ -156,9 +156,8 @@ def factorize(
     shuffle : bool, default False
         Whether to visit the components in random order in coordinate descent.
     accelerate : bool, default True
-        Whether HALS may run most iterations on compressed data and in float32 (only in float32 if X is
-        sparse), if X is large enough. Loss, stopping rule and certificate are those of X. Iterations count by
-        their cost.
+        Whether HALS may run most iterations on compressed data in float32, if X is dense and large enough.
+        Loss, stopping rule and certificate are those of X. Iterations count by their cost.
     device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
         Where data in host memory or in a file are processed: on a GPU through PyTorch, with NumPy
         arrays as results. Data that do not fit there are streamed. "auto" uses a GPU if the fit is large.

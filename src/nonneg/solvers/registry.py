@@ -64,7 +64,7 @@ class Solver(Entry):
     positive_init : bool
         Whether zeros of the initialization stay zeros, so that it should have none.
     accelerates : bool
-        Whether it takes `accelerate`: cheaper iterations first, on compressed data and in float32.
+        Whether it takes `accelerate`: cheaper iterations first, on compressed data.
     """
 
     betas: tuple[float, float]
