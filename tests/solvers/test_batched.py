@@ -10,7 +10,6 @@ from nonneg._arrays import to_numpy
 from nonneg._random import generator
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import InterruptedFitWarning
-from nonneg.initializers.random import random_init, random_inits
 from nonneg.iteration import StopReason
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers import batched
@@ -118,15 +117,6 @@ def test_small_sparse_data_are_batched_as_dense_ones(data, torch, monkeypatch, b
     monkeypatch.setattr(batched, "DENSE_BYTES", {"hals": 1, "newton": 1})
     run_restarts(sparse, 3, generator(0).spawn(4), **options)
     assert calls == [4]
-
-
-def test_initial_factors_are_those_of_single_runs(data, counts):
-    for given in (data, as_data_matrix(counts)):
-        together = random_inits(given, 3, generator(0).spawn(4))
-        alone = [random_init(given, 3, rng=rng) for rng in generator(0).spawn(4)]
-        for pair, other in zip(together, alone, strict=True):
-            for found, expected in zip(pair, other, strict=True):
-                np.testing.assert_allclose(to_numpy(found), to_numpy(expected), rtol=1e-9)
 
 
 def test_batches_are_as_large_as_memory_allows(data, monkeypatch):

@@ -21,9 +21,15 @@ from nonneg.exceptions import FileFormatError, UnknownNameError
 from nonneg.purification import purify
 from nonneg.purification.decode import Decoder, decode
 from nonneg.purification.initialization import initial_features
-from nonneg.purification.iteration import PurificationState, final_decoder
+from nonneg.purification.iteration import (
+    BATCH_SIZE,
+    OnlineState,
+    PurificationState,
+    begin_online,
+    final_decoder,
+    take_in,
+)
 from nonneg.purification.moments import Moments
-from nonneg.purification.online import BATCH_SIZE, OnlineState, begin_online, take_in
 from nonneg.purification.options import DECODES, UPDATES, completed_options
 from nonneg.separable import select_anchors
 

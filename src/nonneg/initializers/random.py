@@ -9,13 +9,11 @@ function is continuous, so that rounding stays rounding.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from nonneg._random import Seed, generator
-from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 
@@ -36,31 +34,6 @@ def random_init(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[SampleAr
     return W, Ht
 
 
-def random_inits(
-    data: LocalMatrix, k: int, rngs: Sequence[np.random.Generator]
-) -> list[tuple[SampleArray, Array]]:
-    """Return what `random_init` returns for each generator, by one product with the data for all of them."""
-    xp, n, (n_rows, n_columns) = data.xp, len(rngs), data.shape
-    width = max(k, _MIN_PROJECTIONS)
-    Ht, projections = np.empty((n, n_columns, k)), np.empty((n_columns, n, width))
-    shifts = np.empty((n, 1, k))
-
-    def draw(start: int, stop: int) -> None:
-        for i in range(start, stop):
-            Ht[i] = np.abs(rngs[i].standard_normal((n_columns, k)))
-            projections[:, i] = rngs[i].standard_normal((n_columns, width))
-            shifts[i] = 2.0 * rngs[i].random((1, k))
-
-    parallel_for(draw, n, chunk_size=1)
-    scale = math.sqrt(data.typical() / k)
-    products = data.times(data.to_device(projections.reshape(n_columns, n * width)))
-    products = xp.permute_dims(xp.reshape(products, (n_rows, n, width)), (1, 0, 2))
-    relative = _relative_sums(data, data.to_device(np.ones((n_columns, 1))), data.typical() * n_columns)
-    W = _half_normal(xp, products, data.to_device(shifts)) * (scale * relative)
-    of_H = data.to_device(scale * Ht)
-    return [(W[i], of_H[i]) for i in range(n)]
-
-
 def noise_projections(data: DataMatrix, k: int, rng: np.random.Generator) -> dict[str, Array]:
     """Draw the function that maps rows to random numbers."""
     projections = rng.standard_normal((data.shape[1], max(k, _MIN_PROJECTIONS)))
@@ -69,14 +42,10 @@ def noise_projections(data: DataMatrix, k: int, rng: np.random.Generator) -> dic
 
 def half_normal_rows(block: LocalMatrix, *, projections: Array, shifts: Array) -> Array:
     """Return numbers with the distribution of |N(0, 1)| that depend on each row's direction alone."""
-    return _half_normal(block.xp, block.times(projections), shifts)
-
-
-def _half_normal(xp: Any, products: Array, shifts: Array) -> Array:
-    """Return these numbers from the projections of the rows, also of several draws along a first axis."""
-    size = xp.sqrt(xp.mean(products * products, axis=-1))[..., None]
+    xp, products = block.xp, block.times(projections)
+    size = xp.sqrt(xp.mean(products * products, axis=1))[:, None]
     size = xp.where(size > 0, size, xp.ones_like(size))
-    folded = _FOLDS * (products[..., : shifts.shape[-1]] / size) + shifts
+    folded = _FOLDS * (products[:, : shifts.shape[1]] / size) + shifts
     uniform = xp.abs(folded - 2.0 * xp.floor(0.5 * folded) - 1.0)
     # sqrt(2) times the inverse error function in Winitzki's closed form (exact to 2 parts in 1000), because
     # the array API has none. Results lie between 1e-6 and 3.5, where the slope is harmless.

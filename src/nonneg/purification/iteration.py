@@ -1,4 +1,7 @@
-"""One iteration (pseudo-inverse, decoding, update) and the state that it passes on."""
+"""One iteration (pseudo-inverse, decoding, update) and the state that it passes on.
+
+Online, moments of mini-batches are kept with a decaying memory, and each mini-batch makes one update.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,17 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray, IntArray
+from nonneg.data import DataMatrix
 from nonneg.iteration.history import History
 from nonneg.iteration.loop import Stalled
 from nonneg.purification.decode import MIDPOINT, NOISE_FACTOR, Decoder, weight_scales
-from nonneg.purification.moments import Moments, covariance_target, regression_target
+from nonneg.purification.moments import Moments, covariance_target, moments_of, regression_target
 from nonneg.purification.options import Options
 from nonneg.purification.pseudo_inverse import PseudoInverse, pseudo_inverse
-from nonneg.purification.samples import Samples, SamplesExhausted
+from nonneg.purification.samples import Samples, SamplesExhausted, spread_rows
 
+# Samples per update where no mini-batch size is given; MiniBatchNMF of scikit-learn has the same default.
+BATCH_SIZE = 1024
 # A feature that shrinks below this share of its l1 norm is lost to rounding.
 VANISHED = 1e-12
 
@@ -151,3 +157,38 @@ class Iteration:
             new = replace(new, threshold=0.0 * new.threshold)
         noise = float(moments.noise.max())
         return new, {"change": new.change, "threshold": float(threshold.max()), "noise": noise}
+
+
+@dataclass(frozen=True)
+class OnlineState:
+    """What online purification keeps of the samples so far."""
+
+    state: PurificationState  # features, threshold and noise
+    past: Moments | None = None  # decayed moments of the mini-batches that made the features
+    pending: Moments | None = None  # moments of samples that have not yet led to an update
+
+
+def begin_online(data: DataMatrix, init: FloatArray, options: Options) -> OnlineState:
+    """Return the state before the first batch."""
+    return OnlineState(initial_state(spread_rows(data), init, options))
+
+
+def take_in(
+    online: OnlineState, data: DataMatrix, options: Options, *, batch_size: int, forget_factor: float
+) -> OnlineState:
+    """Decode a batch and add its moments; update the features when `batch_size` samples are pending."""
+    state = online.state
+    found = pseudo_inverse(state.H, options.pseudo_inverse, state.bases)
+    decoder = Decoder(found.inverse, effective_threshold(state, options.decode), options.decode)
+    batch = moments_of(data, decoder, state.reference)
+    pending = batch if online.pending is None else online.pending + batch
+    online = OnlineState(replace(state, bases=found.bases), online.past, pending)
+    if pending.total < batch_size:
+        return online
+    past = pending if online.past is None else online.past.scaled(forget_factor) + pending
+    try:
+        # The noise is that of the last samples: it shrinks while features improve.
+        return OnlineState(replace(updated_state(state, past, found, options), noise=pending.noise), past)
+    except Stalled:
+        # A batch that says nothing leaves the features as they are.
+        return replace(online, pending=None)

@@ -261,7 +261,10 @@ def recommend(estimates: Mapping[str, RankResult]) -> tuple[int, str]:
     proposed = proposal.reason.rstrip(".")
     if k not in judge.scores:
         why = f"but the held-out error with {k} components was not measured"
-        return judge.rank, f"no number stands out: {proposed}, {why}. {_capital(judge.reason)}"
+        return (
+            judge.rank,
+            f"no number stands out: {proposed}, {why}. {judge.reason[0].upper()}{judge.reason[1:]}",
+        )
     error, best = f"{judge.scores[k]:.4g}", f"{judge.scores[least]:.4g} with {least}"
     if k in judge.as_good:
         compared = "the least" if k == least else f"not significantly above the least ({best})"
@@ -271,7 +274,3 @@ def recommend(estimates: Mapping[str, RankResult]) -> tuple[int, str]:
         f"no number stands out: {proposed}, but with {k} components the held-out error is {error}, "
         f"significantly above the least ({best}). {smallest}."
     )
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]

@@ -28,7 +28,7 @@ from nonneg.iteration import Checkpoint, History
 from nonneg.iteration.progress import StepCounter
 from nonneg.losses.penalties import Penalties
 from nonneg.rank_selection.candidates import RankProblem, between
-from nonneg.rank_selection.result import RankCurve, RankResult, listed, scores_of
+from nonneg.rank_selection.result import RankCurve, RankResult, scores_of
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.hals import hals
 
@@ -67,22 +67,10 @@ def cross_validation(
     if checkpoint is not None:
         facts = [NAME, problem.grid(), root, n_folds]
         saved = Checkpoint.of(checkpoint / NAME, facts, fingerprint(local_matrix(X, mask=mask)))
-    return judged(problem, folds, limit, saved=saved, verbose=verbose)
-
-
-def judged(
-    problem: RankProblem,
-    folds: Sequence[Holdout],
-    limit: int,
-    *,
-    saved: Checkpoint | None = None,
-    verbose: int = 0,
-) -> RankResult:
-    """Measure candidates up to a limit on the folds; the smallest that is as good as the best is chosen."""
     candidates = [k for k in problem.grid() if k <= limit]
     if not candidates:
         raise InvalidParameterError(
-            f"Every candidate ({listed(problem.grid())}) exceeds the {limit} rows or columns that a fold "
+            f"Every candidate from {problem.grid()[0]} on exceeds the {limit} rows or columns that a fold "
             "leaves. Use smaller candidates, more folds, or method='singular-value-ratio'."
         )
     search = Search(folds, StepCounter(NAME, len(candidates), verbose))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -202,11 +202,3 @@ class RankResult:
 def scores_of(curve: RankCurve) -> dict[int, float]:
     """Return the means of a curve by candidate."""
     return {k: float(value) for k, value in zip(curve.candidates, curve.mean, strict=True)}
-
-
-def listed(values: Sequence[int]) -> str:
-    """Write candidates for messages."""
-    numbers = [int(value) for value in values]
-    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
-        return f"{numbers[0]} to {numbers[-1]}"
-    return ", ".join(str(number) for number in numbers)

@@ -99,7 +99,12 @@ class AcceleratedProblem:
         """Do some cheap iterations and an exact one, or only that; the exact loss does not increase."""
         before = n_iter = state.n_iter
         # The first iteration is exact: the stopping rule compares with it.
-        if state.first > 0 and not state.uncompressed and n_iter + 2 <= self.max_iter and self.compressed is not None:
+        if (
+            state.first > 0
+            and not state.uncompressed
+            and n_iter + 2 <= self.max_iter
+            and self.compressed is not None
+        ):
             share = min(max(SHARE, n_iter * LATER), MOST_SHARE, self.max_iter - n_iter - 1)
             trial, own, cost = self._descend(self.compressed, state, share)
             changes = self.exact.advance(trial, 0.0)

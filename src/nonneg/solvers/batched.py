@@ -26,7 +26,7 @@ from nonneg.data import DataMatrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.sparse import SparseArrayMatrix
 from nonneg.exceptions import InterruptedFitWarning
-from nonneg.initializers.random import random_inits
+from nonneg.initializers.random import random_init
 from nonneg.iteration import History, Run, SlowDecrease, StopReason
 from nonneg.iteration.captured import WARM_UP, record
 from nonneg.kernels import batched_kl
@@ -117,7 +117,8 @@ def run_in_batches(
     results: list[Any] = []
     for first in range(0, len(rngs), size):
         some = rngs[first : first + size]
-        runs = run_batched([data] * len(some), solver, random_inits(data, k, some), max_iter, tol)
+        factors = [random_init(data, k, rng=rng) for rng in some]
+        runs = run_batched([data] * len(some), solver, factors, max_iter, tol)
         results += [finish(first + i, run) for i, run in enumerate(runs)]
         if any(run.stop_reason is StopReason.INTERRUPTED for run in runs):
             break

@@ -53,7 +53,12 @@ def kl_coordinate_descent(
     constant = float(terms.sum())
     rows = csr.indptr, csr.indices, csr.data
     columns = turned.indptr, turned.indices, column_values
-    of_W = {"l1": penalties.l1_W, "l2": penalties.l2_W, "max_sweeps": SWEEPS, "shrink": SHRINK}
+    of_W: dict[str, Any] = {
+        "l1": penalties.l1_W,
+        "l2": penalties.l2_W,
+        "max_sweeps": SWEEPS,
+        "shrink": SHRINK,
+    }
     of_H = of_W | {"l1": penalties.l1_H, "l2": penalties.l2_H, "order": free, "unit": unit}
 
     def advance(state: ExtrapolatedState, momentum: float) -> dict[str, Any]:
