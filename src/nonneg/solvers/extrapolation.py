@@ -2,8 +2,8 @@
 
 Ang & Gillis (2019), Neural Computation 31(2), Algorithm 3: the momentum grows while extrapolated steps lower
 the loss. A step that raises the loss is rejected, the momentum shrinks, and its ceiling becomes the rejected
-value. The accepted pair is the extrapolated W with the H fitted to it: its loss comes out of the update of H, so
-that the safeguard costs nothing while extrapolation helps.
+value. The accepted pair is the extrapolated W with the H fitted to it: its loss comes out of the update of H,
+so that the safeguard costs nothing while extrapolation helps.
 """
 
 from __future__ import annotations
