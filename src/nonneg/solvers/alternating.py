@@ -12,7 +12,7 @@ from typing import Any
 
 from nonneg._arrays import on_gpu
 from nonneg._lazy import cached_property
-from nonneg._typing import Array, SampleArray
+from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration.loop import Descent
 from nonneg.kernels.factor_update import CoordinateDescent, Update, compiled_factors, rounding, update_factor
@@ -20,7 +20,7 @@ from nonneg.kernels.grams import Gram, SharedGram
 from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import gram_of
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.extrapolation import Schedule, ExtrapolatedState, extrapolated_or_plain, extrapolates
+from nonneg.solvers.extrapolation import ExtrapolatedState, Schedule, extrapolated_or_plain, extrapolates
 
 # The values of Ang & Gillis (2019), Section 4. Where four extrapolated steps in a row are rejected, the
 # momentum is given up: each of them costs a second iteration.
