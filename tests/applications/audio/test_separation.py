@@ -91,7 +91,7 @@ def test_what_is_refused():
         separation().fit(sound[:39])
     with pytest.raises(InvalidDataError, match="is silent"):
         separation().fit(0 * sound)
-    with pytest.raises(InvalidDataError, match="is constant: expected sound"):
+    with pytest.raises(InvalidDataError, match="is silent: all samples are equal"):
         separation().fit(0 * sound + 0.25)
     # As files of sound are often read: one column a channel.
     with pytest.raises(InvalidDataError, match=r"has 2 samples.*Recordings are rows: pass signals\.T"):
@@ -109,8 +109,6 @@ def test_what_is_refused():
         separation(n_components=1).fit(sound)
     with pytest.raises(InvalidParameterError, match="n_sources must be an integer"):
         SourceSeparation(0).fit(sound)
-    with pytest.raises(InvalidParameterError, match="grouping names 3 sources, but n_sources=2"):
-        separation(grouping={"a": [0], "b": [1], "c": [2]}).fit(sound)
     with pytest.raises(InvalidParameterError, match="Expected the components of each source"):
         separation(grouping=[0, 1]).fit(sound)
     with pytest.raises(InvalidParameterError, match="finds two sources, got n_sources=3"):

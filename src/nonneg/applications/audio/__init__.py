@@ -7,11 +7,4 @@ from nonneg.applications.audio.frames import Framing
 from nonneg.applications.audio.methods import METHODS
 from nonneg.applications.audio.separation import SourceSeparation
 
-__all__ = [
-    "METHODS",
-    "Framing",
-    "Sound",
-    "SourceSeparation",
-    "read_sound",
-    "write_sound",
-]
+__all__ = ["METHODS", "Framing", "Sound", "SourceSeparation", "read_sound", "write_sound"]

@@ -165,29 +165,21 @@ def write_sound(path: str | os.PathLike[str], samples: Any, rate: int, *, subtyp
 def _checked_samples(samples: Any) -> FloatArray:
     entries = np.asarray(samples)
     fits = entries.ndim == 1 or (entries.ndim == 2 and entries.shape[1] <= MOST_CHANNELS)
-    if not fits or 0 in entries.shape or entries.dtype.kind not in "iuf":
+    if not fits or 0 in entries.shape or entries.dtype.kind != "f":
         raise ShapeError(
-            "Expected at least one sample, of shape (n_samples,) or (n_samples, n_channels) with at most "
-            f"{MOST_CHANNELS} channels, got {entries.dtype} of shape {entries.shape}. If rows are channels, "
-            "pass samples.T."
+            "Expected floats of shape (n_samples,) or (n_samples, n_channels) with at least one sample and "
+            f"at most {MOST_CHANNELS} channels, got {entries.dtype} of shape {entries.shape}. Divide whole "
+            "numbers by the largest of their type, and pass samples.T if rows are channels."
         )
-    numbers = entries.astype(np.float64)
-    if not np.isfinite(numbers).all():
+    if not np.isfinite(entries).all():
         raise NonFiniteDataError("Expected finite samples, got NaN or infinity.")
-    if entries.dtype.kind in "iu" and np.abs(numbers).max() > 1:
-        raise InvalidDataError(
-            f"Expected samples in [-1, 1], got integers ({entries.dtype}). Divide them by the largest value "
-            f"of their type, such as {np.iinfo(entries.dtype).max}, or by their own maximum."
-        )
-    return numbers
+    return entries.astype(np.float64)
 
 
 def _decoded(path: Path) -> tuple[FloatArray, int, str]:
     soundfile = _soundfile()
-    if path.is_dir():
-        raise FileFormatError(f"{path} is a folder; expected a sound file. Name a file in it.")
-    if not path.exists():
-        raise FileFormatError(f"{path} does not exist. Check the name of the sound file.")
+    if not path.is_file():
+        raise FileFormatError(f"{path} does not exist, or is not a file. Check the name of the sound file.")
     try:
         with soundfile.SoundFile(path) as opened:
             rate, subtype = opened.samplerate, opened.subtype

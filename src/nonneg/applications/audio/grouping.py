@@ -165,6 +165,4 @@ def _standardized(columns: FloatArray, weights: FloatArray) -> FloatArray:
 def _in_order(labels: IntArray) -> IntArray:
     """Number groups in the order in which they appear."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.intp)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[inverse]
+    return np.argsort(np.argsort(first))[inverse]

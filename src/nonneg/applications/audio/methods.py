@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.fft
+from scipy.special import kl_div
 
 from nonneg._arguments import checked_nonnegative
 from nonneg._registry import Entry, Registry
@@ -40,10 +41,10 @@ METHODS = Registry(
             "a learned transform or a cosine transform, chosen on held-out frames",
             options=TRANSFORM_METHODS["tl"].options,
         ),
-    }
-    | {
-        name: Entry(f"{_HERE}:fit_frames", entry.summary, options=entry.options)
-        for name, entry in TRANSFORM_METHODS.items()
+        **{
+            name: Entry(f"{_HERE}:fit_frames", entry.summary, options=entry.options)
+            for name, entry in TRANSFORM_METHODS.items()
+        },
     },
 )
 """The methods of `SourceSeparation`; their options are those of `method_params`."""
@@ -159,9 +160,7 @@ def encoded(
 def divergence(framing: Any, recordings: FloatArray, W: FloatArray, H: FloatArray) -> float:
     """Return the Kullback-Leibler divergence of a spectrogram from a model, over the sum of magnitudes."""
     V = spectrogram(framing, [recordings]).astype(np.float64)
-    tiny = np.finfo(float).tiny
-    model = W @ H + tiny
-    return float(np.sum(V * np.log(np.maximum(V, tiny) / model) - V + model) / V.sum())
+    return float(kl_div(V, W @ H + np.finfo(float).tiny).sum() / V.sum())
 
 
 def coefficients(framing: Framing, model: NMF | TransformNMF, recordings: FloatArray) -> Array:

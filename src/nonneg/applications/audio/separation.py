@@ -22,7 +22,6 @@ from nonneg.applications.audio.grouping import (
     group_by_solos,
     group_components,
 )
-from nonneg.applications.audio.methods import FRAMING, METHODS
 from nonneg.applications.audio.sources import (
     check_sound,
     checked_n_sources,
@@ -35,9 +34,9 @@ from nonneg.applications.audio.sources import (
 )
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators.nmf import NMF
-from nonneg.estimators.saving import Fields, Names, SavableEstimator, StoredArray
+from nonneg.estimators.saving import Fields, Names, SavableEstimator, StoredArray, damaged
 from nonneg.estimators.transform_nmf import TransformNMF
-from nonneg.exceptions import FileFormatError, InvalidParameterError
+from nonneg.exceptions import InvalidParameterError
 from nonneg.iteration import Progress
 
 # The spectrogram is modeled as a sum of magnitudes; the masks are ratios of their squares, powers.
@@ -53,8 +52,8 @@ class SourceSeparation(SavableEstimator):
     Parameters
     ----------
     n_sources : int or None
-        The number of sources. None is the number of sources with training recordings or named in `grouping`,
-        otherwise 2. There may be more sources than training recordings.
+        The number of sources. None is the number of sources with training recordings, otherwise 2. There may
+        be more sources than training recordings, and more or fewer where `grouping` names them.
     method : {"stft", "transform", "tl", "jd", "dct"}, default "stft"
         "stft": NMF of a magnitude spectrogram with activations that are smooth in time. The others use
         orthogonal transforms of frames: one that is learned together with the components (TL-NMF, "tl") or
@@ -152,7 +151,7 @@ class SourceSeparation(SavableEstimator):
 
     _stored: ClassVar[Fields] = {
         "model_": NMF | TransformNMF,
-        "framing_": FRAMING,
+        "framing_": methods.FRAMING,
         "groups_": StoredArray("number of components", kind="i"),
         "activations_": StoredArray("n_frames", "number of components", nonnegative=True),
         "energy_shares_": StoredArray("number of sources", nonnegative=True),
@@ -183,8 +182,8 @@ class SourceSeparation(SavableEstimator):
         SourceSeparation
             The fitted estimator.
         """
-        run = METHODS.find(self.method).run
-        METHODS.check_options(self.method, self.method_params or {})
+        run = methods.METHODS.find(self.method).run
+        methods.METHODS.check_options(self.method, self.method_params or {})
         solos = checked_training(training)
         n_sources = checked_n_sources(self.n_sources, self.n_components, self.grouping, tuple(solos))
         if rate is not None and not (is_number(rate) and 0 < rate < inf):
@@ -301,24 +300,11 @@ class SourceSeparation(SavableEstimator):
 
     def _separated(self, signals: Any, recordings: FloatArray, activations: Array) -> FloatArray:
         coefficients = methods.coefficients(self.framing_, self.model_, recordings)
-        is_stft = isinstance(self.model_, NMF)
-        masks = channel_masks(
-            coefficients,
-            activations,
-            self.model_.components_,
-            self.groups_,
-            floor=getattr(self.model_, "eps0_", 0.0),
-            exponent=MASK_EXPONENT if is_stft else 1.0,
-            # Realizations in an orthogonal transform have the same variances; channels have their own gains.
-            with_gains=is_stft,
-        )
+        masks = channel_masks(coefficients, activations, self.model_, self.groups_)
         # Source by source, because all coefficients of all sources need much memory.
-        sources = np.stack(
-            [
-                methods.synthesized(self.framing_, self.model_, coefficients * mask, recordings.shape[1])
-                for mask in masks
-            ]
-        )
+        n = recordings.shape[1]
+        parts = (methods.synthesized(self.framing_, self.model_, coefficients * mask, n) for mask in masks)
+        sources = np.stack(list(parts))
         return sources[:, 0] if np.ndim(signals) == 1 else sources
 
     def fit_separate(self, signals: Any, rate: int | None = None, *, training: Any = None) -> Any:
@@ -345,35 +331,25 @@ class SourceSeparation(SavableEstimator):
         return self._separated(signals, checked_recordings(signals), self.activations_)
 
     def _complete_loaded(self) -> None:
-        n_components, n_bins = self.model_.components_.shape
         length = self.framing_.frame_length
-        expected = length // 2 + 1 if isinstance(self.model_, NMF) else length
-        if n_components != len(self.groups_) or n_bins != expected:
-            raise FileFormatError(
-                f"expected {len(self.groups_)} components of {expected} bins, got {(n_components, n_bins)}. "
-                "The file is damaged."
-            )
+        expected = (len(self.groups_), length // 2 + 1 if isinstance(self.model_, NMF) else length)
+        if self.model_.components_.shape != expected:
+            raise damaged(f"expected components of shape {expected}, got {self.model_.components_.shape}")
         if not np.array_equal(np.unique(self.groups_), np.arange(len(self.source_names_))):
-            raise FileFormatError(
-                f"expected components of each of {len(self.source_names_)} sources. The file is damaged."
-            )
+            raise damaged(f"expected components of each of {len(self.source_names_)} sources")
 
 
 def channel_masks(
-    coefficients: Array,
-    activations: FloatArray,
-    components: FloatArray,
-    groups: Any,
-    *,
-    floor: float,
-    exponent: float,
-    with_gains: bool,
+    coefficients: Array, W: FloatArray, model: NMF | TransformNMF, groups: IntArray
 ) -> Iterator[FloatArray]:
     """Yield the masks of each source, (n_channels, n_frames, n_bins), or one mask for all channels."""
-    W, H = activations, components
-    gains = np.ones((1, W.shape[1]), W.dtype)
-    if with_gains and len(coefficients) > 1:
-        gains = channel_gains(np.abs(coefficients), W, H)
+    H, gains, exponent = model.components_, np.ones((1, W.shape[1]), W.dtype), 1.0
+    if isinstance(model, NMF):
+        exponent = MASK_EXPONENT
+        # Realizations in an orthogonal transform have the same variances; channels have their own gains.
+        if len(coefficients) > 1:
+            gains = channel_gains(np.abs(coefficients), W, H)
+    floor = getattr(model, "eps0_", 0.0)
     # One iterator of masks per channel, because all masks of all sources need much memory.
     channels = (_source_masks(W * gain, H, groups, floor, exponent) for gain in gains)
     yield from map(np.stack, zip(*channels, strict=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from nonneg._arguments import checked_count
 from nonneg._typing import FloatArray, IntArray
+from nonneg._warnings import warn_user
 from nonneg.applications.audio.frames import as_recordings
 from nonneg.applications.audio.grouping import GROUPINGS, best_proposal
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
@@ -80,20 +80,12 @@ def check_sound(recordings: FloatArray, frame_length: int, called: str = "record
             f"The {called} has {n_samples} samples, less than one frame of {frame_length}. {hint}"
         )
     if (recordings == recordings[:, :1]).all():
-        what = "constant: expected sound, got the same number throughout"
-        if not recordings.any():
-            what = "silent: expected sound, got zeros only"
-        raise InvalidDataError(f"The {called} is {what}. Check the file and its channel.")
-
-
-def default_names(n_sources: int) -> tuple[str, ...]:
-    """Number the sources."""
-    return tuple(f"source {at + 1}" for at in range(n_sources))
+        raise InvalidDataError(f"The {called} is silent: all samples are equal. Check the file.")
 
 
 def completed_names(named: Sequence[str], n_sources: int) -> tuple[str, ...]:
-    """Return the names of the first sources, and names for those beyond them."""
-    rest = default_names(n_sources)[len(named) :]
+    """Return the names of the first sources, and numbers or `REST` for those beyond them."""
+    rest = tuple(f"source {at + 1}" for at in range(len(named), n_sources))
     return (*named, *((REST,) if named and len(rest) == 1 else rest))
 
 
@@ -106,7 +98,7 @@ def checked_names(names: Sequence[Any], where: str) -> tuple[str, ...]:
 
 
 def checked_n_sources(n_sources: Any, n_components: Any, grouping: Any, trained: Sequence[str]) -> int:
-    """Return the number of sources, which groups or the names of trained sources may imply."""
+    """Return the number of sources, which the names of trained sources may imply."""
     for name, value in (("n_sources", n_sources), ("n_components", n_components)):
         if value is not None:
             checked_count(name, value)
@@ -116,18 +108,12 @@ def checked_n_sources(n_sources: Any, n_components: Any, grouping: Any, trained:
         raise InvalidParameterError(
             "Training recordings say which components belong to which source: leave grouping (--group) out."
         )
-    if isinstance(grouping, str):
-        least = len(trained) or (2 if n_sources is None else 1)
-        fits = n_sources is None or n_sources >= least
-        what = f"There are training recordings of {least} sources ({', '.join(trained)})"
-    else:
-        least = len(checked_mapping(grouping))
-        # One more if components are left over: they are the rest.
-        fits = n_sources in (None, least, least + 1)
-        what = f"grouping names {least} sources"
-    if not fits:
-        raise InvalidParameterError(f"{what}, but n_sources={n_sources}. Leave n_sources out.")
-    count = int(n_sources) if isinstance(grouping, str) and n_sources is not None else least
+    count = int(n_sources or len(trained) or 2)
+    if count < len(trained):
+        raise InvalidParameterError(
+            f"There are training recordings of {len(trained)} sources ({', '.join(trained)}), but "
+            f"n_sources={n_sources}. Leave n_sources out."
+        )
     if n_components is not None and n_components < count:
         raise InvalidParameterError(
             f"n_components={n_components} is less than n_sources={count}: every source needs its own "
@@ -136,19 +122,14 @@ def checked_n_sources(n_sources: Any, n_components: Any, grouping: Any, trained:
     return count
 
 
-def checked_mapping(grouping: Any) -> tuple[str, ...]:
-    """Return the names of the sources whose components are given."""
+def grouped_by_hand(grouping: Any, n_components: int) -> tuple[IntArray, tuple[str, ...]]:
+    """Return the source of each component and the names of the sources."""
     if not isinstance(grouping, Mapping):
         raise InvalidParameterError(
             "Expected the components of each source, such as {'drums': [0, 2], 'bass': [1]}, got "
             f"{grouping!r}."
         )
-    return checked_names(list(grouping), "grouping")
-
-
-def grouped_by_hand(grouping: Any, n_components: int) -> tuple[IntArray, tuple[str, ...]]:
-    """Return the source of each component and the names of the sources."""
-    names = checked_mapping(grouping)
+    names = checked_names(list(grouping), "grouping")
     labels = np.full(n_components, len(names), dtype=np.intp)
     for at, (name, members) in enumerate(grouping.items()):
         own = np.atleast_1d(np.asarray(members))
@@ -240,12 +221,10 @@ def balance_statement(shares: FloatArray) -> Statement:
 def warn_of_one_source(names: Sequence[str], shares: FloatArray) -> None:
     """Warn where one source holds nearly all of the energy."""
     at = int(np.argmax(shares))
-    if len(names) == 1 or shares[at] <= MOST_ENERGY + ROUNDING:
-        return
-    warnings.warn(
-        f"The source {names[at]!r} has {100 * shares[at]:.1f}% of the energy: the components were hardly "
-        "separated. Try another grouping (--grouping, or --group by hand), another number of components "
-        "(--components), or solo recordings of the sources (--train).",
-        NonnegWarning,
-        stacklevel=4,
-    )
+    if len(names) > 1 and shares[at] > MOST_ENERGY + ROUNDING:
+        warn_user(
+            f"The source {names[at]!r} has {100 * shares[at]:.1f}% of the energy: the components were hardly "
+            "separated. Try another grouping (--grouping, or --group by hand), another number of components "
+            "(--components), or solo recordings of the sources (--train).",
+            NonnegWarning,
+        )

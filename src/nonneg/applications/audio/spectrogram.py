@@ -94,11 +94,6 @@ class Model:
     V: FloatArray
     continuity: float
 
-    @property
-    def name(self) -> str:
-        """What is minimized, for the certificate."""
-        return "kullback-leibler" if self.continuity == 0 else "continuity-penalized-kullback-leibler"
-
     def run(self, factors: Factors, *, update_H: bool = True, **options: Any) -> Run[Any]:
         """Minimize by multiplicative updates.
 
@@ -156,7 +151,8 @@ class Model:
         )
         power = np.broadcast_to(W.sum(axis=0), H.T.shape)
         of_H = normalized(*map(float, ratio_residual(np, H.T, quotient.T @ W, power)))
-        return Certificate((stationarity_statement(of_W, of_H, loss=self.name),))
+        loss = "continuity-penalized-" * (self.continuity > 0) + "kullback-leibler"
+        return Certificate((stationarity_statement(of_W, of_H, loss=loss),))
 
 
 def noise_factors(V: FloatArray, k: int, random: np.random.Generator) -> Factors:
@@ -179,7 +175,8 @@ def fit_spectrogram(
     model, best = Model(bands, continuity), None
     for number, random in enumerate(generator(search["random_state"]).spawn(search["n_init"])):
         initial = noise_factors(bands, k, random)
-        run = model.run(initial, **_loop(search, f"{name}-{number}", continuity, bands, initial))
+        key = (continuity, bands, initial.W, initial.H)
+        run = model.run(initial, **_loop(search, f"{name}-{number}", *key))
         if best is None or run.history.loss[-1] < best.history.loss[-1]:
             best = run
     assert best is not None
@@ -246,8 +243,5 @@ def _loop(search: dict[str, Any], name: str, *key: Any) -> dict[str, Any]:
         "stop": RelativeDecrease(search["tol"]),
         "callback": search["callback"],
         "progress": reporter("SourceSeparation", search["verbose"]),
-        "checkpoint": Checkpoint.of(
-            None if folder is None else Path(folder) / name,
-            *(part for item in key for part in ((item.W, item.H) if isinstance(item, Factors) else (item,))),
-        ),
+        "checkpoint": Checkpoint.of(None if folder is None else Path(folder) / name, *key),
     }
