@@ -61,7 +61,7 @@ def damage(folder: Path, how: str) -> None:
         ("no result", "contains no result.json"),
         ("broken result", "expected JSON"),
         ("another section", "is damaged"),
-        ("other shades", "expected JSON"),
+        ("other shades", "is damaged"),
         ("an older record", "has the format 1; expected 5. Run `nonneg fit` again"),
         ("a part", "lacks versions. Run `nonneg fit` again"),
         ("bare", "is not the record of a nonneg run"),

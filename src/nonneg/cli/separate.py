@@ -14,9 +14,9 @@ from nonneg.cli import arguments, terminal
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, OutputError
 
 if TYPE_CHECKING:
+    from nonneg._typing import FloatArray
     from nonneg.applications.audio import Sound
     from nonneg.report.record import Record
-    from nonneg.report.sounds import Separated
 
 OPTIONS = """
 files FILE+: sound files: .wav .flac .ogg ...; several are recordings of the same piece, aligned sample by
@@ -83,9 +83,8 @@ def run(options: argparse.Namespace) -> None:
             part if sound.samples.ndim > 1 else part[:, 0]
             for part, sound in zip(np.split(np.asarray(sources), ends, axis=1), recordings, strict=True)
         ]
-    separated = sounds.Separated(model, recordings, parts, seconds, trained_on)
-    record = sounds.describe(separated)
-    add_sounds(record, separated)
+    record = sounds.describe(model, recordings, parts, seconds, trained_on)
+    add_sounds(record, recordings, parts)
     terminal.finish(folder, record)
 
 
@@ -160,23 +159,23 @@ def check_sound_folder(folder: Path) -> None:
         )
 
 
-def add_sounds(record: Record, separated: Separated) -> None:
+def add_sounds(record: Record, sounds: Sequence[Sound], parts: Sequence[FloatArray]) -> None:
     """Add the sources to the files of a record, with the samples of each recording where they fit."""
     import numpy as np
 
     from nonneg.applications.audio import write_sound
     from nonneg.applications.audio.files import EXACT
 
+    entries = record.details["sources"]
     stems: list[str] = []
-    for at, name in enumerate(separated.model.source_names_):
-        stem = re.sub(r"[^\w.+-]+", "-", name).strip("-.") or f"source-{at + 1}"
+    for at, entry in enumerate(entries):
+        stem = re.sub(r"[^\w.+-]+", "-", entry["name"]).strip("-.") or f"source-{at + 1}"
         stems.append(stem if stem.lower() not in [other.lower() for other in stems] else f"{stem}-{at + 1}")
-    peak = max(float(np.abs(sources).max()) for sources in separated.sources)
-    entries, several = record.details["sources"], len(separated.sounds) > 1
-    for number, (sound, sources) in enumerate(zip(separated.sounds, separated.sources, strict=True), 1):
+    peak = max(float(np.abs(sources).max()) for sources in parts)
+    for number, (sound, sources) in enumerate(zip(sounds, parts, strict=True), 1):
         # Whole numbers end at full scale, which a source may exceed where the recording does not.
         subtype = sound.subtype if sound.subtype in EXACT and peak <= 1 else "FLOAT"
         for entry, stem, source in zip(entries, stems, sources, strict=True):
-            name = f"recording-{number}-{stem}.wav" if several else f"{stem}.wav"
+            name = f"recording-{number}-{stem}.wav" if len(sounds) > 1 else f"{stem}.wav"
             entry.setdefault("files", []).append(name)
             record.files[name] = partial(write_sound, samples=source.T, rate=sound.rate, subtype=subtype)

@@ -280,14 +280,13 @@ def _of_sounds(model: Any, folder: Path, options: argparse.Namespace) -> Record:
     """Return the sources of recordings."""
     from nonneg.cli import separate
     from nonneg.report.record import Record
-    from nonneg.report.sounds import Separated
+    from nonneg.report.sounds import energy_shares
     from nonneg.report.words import entries_of
 
     separate.check_sound_folder(folder)
     sounds = [separate.read_at(path, model.rate_) for path in options.files]
     sources, seconds = terminal.timed(lambda: [model.separate(sound.samples) for sound in sounds])
-    separated = Separated(model, sounds, sources, seconds)
-    entries = entries_of(name=model.source_names_, energy_share=separated.energy_shares().tolist())
+    entries = entries_of(name=model.source_names_, energy_share=energy_shares(sources))
     files, rate = [sound.source for sound in sounds], sounds[0].rate
     told = ", ".join(f"{entry['name']} {100 * entry['energy_share']:.1f}%" for entry in entries)
     record = Record(
@@ -299,5 +298,5 @@ def _of_sounds(model: Any, folder: Path, options: argparse.Namespace) -> Record:
         {"n_sources": len(entries), "seconds": seconds},
         details={"sources": entries},
     )
-    separate.add_sounds(record, separated)
+    separate.add_sounds(record, sounds, sources)
     return record

@@ -14,7 +14,6 @@ from nonneg.exceptions import FileFormatError, InvalidParameterError
 
 if TYPE_CHECKING:
     from nonneg.io.cube import Cube
-    from nonneg.report.cubes import Scene
 
 PIXELS = """
 --all-bands: also use the bands that an ENVI header flags as bad (bbl)
@@ -57,12 +56,14 @@ def run(options: argparse.Namespace) -> None:
     from nonneg.report import cubes
 
     folder = arguments.output_folder(options, options.cube or "example", "unmixed")
-    scene = _opened_scene(options)
-    note_of(scene.title, scene.cube)
+    cube, library = _opened(options)
+    number = options.endmembers or (len(library.names) if options.example else "auto")
+    title = "a generated image" if options.example else options.cube.name
+    note_of(title, cube)
     said = arguments.parameters(options, "method", "constraint", "negative_tol")
-    model = Unmixing(scene.n_endmembers or "auto", **said)
-    _, seconds = terminal.timed(model.fit, scene.cube, mask=scene.mask)
-    record = cubes.describe(model, scene, seconds)
+    model = Unmixing(number, **said)
+    _, seconds = terminal.timed(model.fit, cube, mask=read_numbers(options.mask))
+    record = cubes.describe(model, cube, title, seconds, library)
     if record.result["estimates"]:
         terminal.progress(f"-k {model.n_endmembers_}: {cubes.listed(record.result['estimates'])}")
     names = cubes.endmember_names(record.details["endmembers"])
@@ -70,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
     # The format in which `--library` reads spectra.
     spectra = zip(places.tolist(), model.endmembers_.T.tolist(), strict=True)
     heading = ["band" if model.wavelengths_ is None else "wavelength", *names]
-    written: dict[str, Any] = maps_file(options, model.abundances_, scene.cube, names) | {
+    written: dict[str, Any] = maps_file(options, model.abundances_, cube, names) | {
         "residuals.npy": files.array_file(model.residuals_),
         "endmembers.csv": files.table_file(heading, [[band, *row] for band, row in spectra]),
     }
@@ -106,26 +107,21 @@ def read_image(path: Path, options: argparse.Namespace) -> Cube:
     return read_cube(path, variable=options.variable, no_data=options.no_data, bands=bands)
 
 
-def _opened_scene(options: argparse.Namespace) -> Scene:
-    """Open the scene that was asked for."""
+def _opened(options: argparse.Namespace) -> tuple[Cube, Any]:
+    """Open the image that was asked for, and the library of known spectra, if there is one."""
     from nonneg.applications.hyperspectral import read_library
     from nonneg.io.cube import in_nanometers
-    from nonneg.report.cubes import Scene
 
     if (options.cube is None) is not options.example:
         raise InvalidParameterError("Give either a file with a cube or --example.")
-    number = None if options.endmembers == "auto" else options.endmembers
     cube, library = _example(options.seed) if options.example else (read_image(options.cube, options), None)
-    if options.example and options.endmembers is None:
-        number = 4  # its materials
     if options.wavelengths is not None:
         cube = replace(cube, wavelengths=in_nanometers(read_numbers(options.wavelengths)))
     if options.library is not None:
         library = read_library(options.library)
         # A library that does not fit is told before the work, not after it.
         library.at(cube.kept_wavelengths, cube.kept)
-    title = "a generated image" if options.example else options.cube.name
-    return Scene(cube, title, number, mask=read_numbers(options.mask), library=library)
+    return cube, library
 
 
 def read_numbers(path: Path | None) -> Any:

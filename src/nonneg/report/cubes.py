@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from nonneg.report.record import Record, block, of_estimator, picked
 _N_MAPS = 60  # maximum number of maps shown
 _N_NAMED = 10  # maximum number of isolated pixels that are named
 _LONGEST = 420  # pixels along the long side of a picture
-_SHOWN = ("endmember", "row", "column", "mean_abundance", "name", "angle")
 _ENDMEMBERS = (
     "Spectra of the endmembers; dashed, where there is a library, the most similar known spectra at the same "
     "brightness, whose angle is in degrees."
@@ -29,28 +27,16 @@ _MAPS = (
 )
 
 
-@dataclass(frozen=True)
-class Scene:
-    """A hyperspectral image and what is known of it."""
-
-    cube: Cube
-    title: str
-    n_endmembers: int | None = None  # how many endmembers are looked for; None to estimate it
-    mask: Any = None  # which pixels count
-    library: SpectralLibrary | None = None  # known spectra to compare with
-
-
-def describe(model: Any, scene: Scene, seconds: float) -> Record:
-    """Return the record of an unmixed image."""
-    cube, k = scene.cube, model.n_endmembers_
-    match = None if scene.library is None else model.match(scene.library)
-    n_pixels = int(model.mask_.sum())
+def describe(
+    model: Any, cube: Cube, title: str, seconds: float, library: SpectralLibrary | None = None
+) -> Record:
+    """Return the record of an unmixed image; a library has known spectra to compare with."""
+    k, match = model.n_endmembers_, None if library is None else model.match(library)
     data = {
         "source": Path(cube.source).name or cube.source,
         "shape": cube.shape,
-        "dtype": str(cube.values.dtype),
-        "n_pixels": n_pixels,
-        "n_left_out": model.mask_.size - n_pixels,
+        "n_pixels": int(model.mask_.sum()),
+        "n_left_out": int((~model.mask_).sum()),
         "n_clipped": model.n_clipped_,
         "n_isolated": len(model.isolated_pixels_),
         "isolated_pixels": model.isolated_pixels_[:_N_NAMED],
@@ -76,12 +62,22 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
         # NaN, which the table leaves out, where none is near.
         angle=[None] * k if match is None else np.where(match.chosen < 0, np.nan, match.angles).tolist(),
     )
-    colors, estimates = drawings.colors(k), model.n_endmembers_estimates_
-    table = words.rows_of(endmembers, *_SHOWN)
+    colors, table, estimates = (
+        drawings.colors(k),
+        words.rows_of(endmembers, *endmembers[0]),
+        result["estimates"],
+    )
+    told = [
+        f"{words.counted(k, 'endmember')} explain{'s' * (k == 1)} "
+        f"{words.percent(max(result['explained'], 0.0))} of the squared norm of the image",
+        match and f"they are {result['mean_angle']:.3g}° from known spectra on average",
+        data["n_unexplained"] and f"they do not explain {words.counted(data['n_unexplained'], 'pixel')}",
+        data["n_isolated"] and f"set aside: {words.counted(data['n_isolated'], 'pixel')} unlike all others",
+    ]
     return Record(
         "unmix",
-        f"Unmixing of {scene.title}",
-        _answer(data, result),
+        f"Unmixing of {title}",
+        f"{'; '.join(filter(None, told))}.",
         ["n_endmembers", "relative_error", "n_pixels", "seconds"],
         data,
         result,
@@ -93,28 +89,13 @@ def describe(model: Any, scene: Scene, seconds: float) -> Record:
                 "The endmembers",
                 _ENDMEMBERS,
                 estimates and f"Their number was estimated: {listed(estimates)}.",
-                _spectra(model, scene, match, colors),
+                _spectra(model, cube, match and (match, library), colors),
                 block("table", rows=table, colors=colors),
             ],
             ["The maps", _MAPS, _maps(model, endmember_names(endmembers), colors)],
         ],
         **of_estimator(model),
     )
-
-
-def _answer(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    k, unexplained, aside = result["n_endmembers"], data["n_unexplained"], data["n_isolated"]
-    explained = words.percent(max(result["explained"], 0.0))
-    told = f"{words.counted(k, 'endmember')} explain{'s' * (k == 1)} {explained} of the squared norm of the "
-    told += "image"
-    if result["mean_angle"] is not None:
-        told += f"; they are {result['mean_angle']:.3g}° from known spectra on average"
-    if unexplained:
-        share = words.percent(unexplained / data["n_pixels"])
-        told += f"; they do not explain {words.counted(unexplained, 'pixel')} ({share})"
-    if aside:
-        told += f"; set aside: {words.counted(aside, 'pixel')} unlike all others"
-    return f"{told}."
 
 
 def listed(estimates: Mapping[str, int]) -> str:
@@ -127,9 +108,9 @@ def endmember_names(endmembers: Sequence[Mapping[str, Any]]) -> list[str]:
     return [entry["name"] or f"endmember {entry['endmember']}" for entry in endmembers]
 
 
-def _reduced(model: Any, image: Any) -> Any:
-    """Return every so manieth pixel of an image, so that its long side fits on the page."""
-    step = -(-max(model.residuals_.shape) // _LONGEST)
+def _reduced(image: Any) -> Any:
+    """Return an image whose long side fits on the page, by leaving out rows and columns."""
+    step = -(-max(image.shape[:2]) // _LONGEST)
     return image[::step, ::step]
 
 
@@ -138,7 +119,7 @@ def _photo(model: Any, cube: Cube, colors: Sequence[str]) -> dict[str, Any]:
     bands = preview_bands(cube.wavelengths, cube.shape[2], model.bands_)
     places = None if cube.wavelengths is None else in_nanometers(cube.wavelengths)
     shown = ", ".join(f"band {at}" if places is None else f"{places[at]:.0f} nm" for at in bands)
-    image = _reduced(model, rgb_preview(cube, mask=model.mask_)).copy()
+    image = _reduced(rgb_preview(cube, mask=model.mask_)).copy()
     size = max(image.shape) // 100
     for at, color in zip(model.pure_pixels_ * image.shape[:2] // model.mask_.shape, colors, strict=True):
         row, column = np.maximum(at - size, 0)
@@ -147,36 +128,28 @@ def _photo(model: Any, cube: Cube, colors: Sequence[str]) -> dict[str, Any]:
     return block("pictures", pictures=[(image, caption, None)], kind="photo")
 
 
-def _spectra(model: Any, scene: Scene, match: Any, colors: Sequence[str]) -> dict[str, Any]:
-    """Return spectra as curves; bands that were left out are gaps."""
-    wavelengths = scene.cube.wavelengths
-    x = np.arange(len(model.bands_)) if wavelengths is None else in_nanometers(wavelengths)
-    order = np.argsort(x, kind="stable")
-    spectra = [(spectrum, color, "-") for spectrum, color in zip(model.endmembers_, colors, strict=True)]
-    if scene.library is not None:
-        library = scene.library.at(model.wavelengths_, model.bands_)
-        for (spectrum, color, _), chosen in zip(tuple(spectra), match.chosen, strict=True):
-            known = library[chosen]
-            brightness = float(known @ spectrum) / max(float(known @ known), 1e-300)
-            spectra += [(brightness * known, color, "--")] * int(chosen >= 0)
-    curves = []
-    for spectrum, color, style in spectra:
-        whole = np.full(len(x), np.nan)
-        whole[model.bands_] = spectrum
-        curves.append((whole[order], color, style))
-    return block(
-        "lines",
-        x=x[order],
-        curves=curves,
-        names=("band" if wavelengths is None else "wavelength, nm", "value"),
-    )
+def _spectra(model: Any, cube: Cube, known: Any, colors: Sequence[str]) -> dict[str, Any]:
+    """Return spectra as curves, then the known ones; bands that were left out are gaps."""
+    k, n_bands, wavelengths = len(colors), len(model.bands_), cube.wavelengths
+    curves = np.full((2 * k, n_bands), np.nan)
+    curves[:k, model.bands_] = model.endmembers_
+    if known is not None:
+        match, library = known
+        spectra = library.at(model.wavelengths_, model.bands_)[match.chosen]
+        brightness = np.sum(spectra * model.endmembers_, axis=1) / np.maximum(
+            np.sum(spectra**2, axis=1), 1e-300
+        )
+        curves[k:, model.bands_] = np.where(match.chosen < 0, np.nan, brightness)[:, None] * spectra
+    x = np.arange(n_bands) if wavelengths is None else in_nanometers(wavelengths)
+    order, name = np.argsort(x, kind="stable"), "band" if wavelengths is None else "wavelength, nm"
+    return block("lines", x=x[order], curves=curves[:, order], colors=colors, names=(name, "value"))
 
 
 def _maps(model: Any, names: Sequence[str], colors: Sequence[str]) -> dict[str, Any]:
     """Return the pictures of abundances and of the residual."""
     # A map would not be true where the endmembers do not explain a pixel.
-    maps = _reduced(model, np.where(model.unexplained_[:, :, None], np.nan, model.abundances_))
-    residuals = _reduced(model, model.residuals_)
+    maps = _reduced(np.where(model.unexplained_[:, :, None], np.nan, model.abundances_))
+    residuals = _reduced(model.residuals_)
     worst = float(np.nanmax(residuals, initial=0.0))
     pictures: list[Any] = [
         (drawings.shades(maps[:, :, at], 1.0), name, color)

@@ -140,11 +140,12 @@ def factor_map(
     return [{line: name, columns: strip} for name, strip in zip(named, shades(cells), strict=True)]
 
 
-def lines(x: Sequence[float], curves: Sequence[tuple[Any, str, str]], names: tuple[str, str]) -> Raw:
-    """Draw curves, each in its color and style; what is missing is a gap."""
+def lines(x: Sequence[float], curves: Any, colors: Sequence[str], names: tuple[str, str]) -> Raw:
+    """Draw a curve in each color, then dashed ones in the same; what is missing is a gap."""
     figure, axes = panel(10.4, 3.8, *names)
-    for values, color, style in curves:
-        axes.plot(x, np.array(values, dtype=float), color=color, linewidth=1.8, linestyle=style)
+    for at, values in enumerate(np.array(curves, dtype=float)):
+        style = "-" if at < len(colors) else "--"
+        axes.plot(x, values, color=colors[at % len(colors)], linewidth=1.8, linestyle=style)
     axes.set_ylim(bottom=0)
     return drawing(figure, f"{names[1].capitalize()} by {names[0]}")
 

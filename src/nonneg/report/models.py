@@ -143,8 +143,7 @@ def _communities(model: Any, X: Any, title: str, seconds: float) -> Record:
 
 def _cube(model: Any, X: Any, title: str, seconds: float, *, library: Any = None) -> Record:
     wavelengths = model.wavelengths_ if bool(np.all(model.bands_)) else None
-    scene = cubes.Scene(as_cube(X, wavelengths=wavelengths), title, library=library)
-    return cubes.describe(model, scene, seconds)
+    return cubes.describe(model, as_cube(X, wavelengths=wavelengths), title, seconds, library)
 
 
 def _sounds(model: Any, X: Any, title: str, seconds: float, *, rate: int | None = None) -> Record:
@@ -152,7 +151,7 @@ def _sounds(model: Any, X: Any, title: str, seconds: float, *, rate: int | None 
     if rate is None:
         raise InvalidParameterError("The report shows frequencies in hertz: pass rate, the sampling rate.")
     recording = Sound(samples, int(rate), 1 if samples.ndim == 1 else len(samples), title)
-    return sounds.describe(sounds.Separated(model, [recording], [model.separate(samples)], seconds))
+    return sounds.describe(model, [recording], [model.separate(samples)], seconds)
 
 
 _RECORDS: dict[str, Callable[..., Record]] = {

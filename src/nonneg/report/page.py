@@ -127,11 +127,12 @@ def _table(rows: Sequence[Mapping[str, Any]], colors: Sequence[str] = ()) -> Raw
 
 
 def _cell(value: Any) -> Any:
-    if isinstance(value, bytes):
-        address = f"data:audio/wav;base64,{base64.b64encode(value).decode('ascii')}"
-        return element("audio", controls="", preload="metadata", src=address)
-    if isinstance(value, np.ndarray):
-        return _image(value[None], "strip of a heat map", "Blues", class_="strip")
+    if isinstance(value, Mapping):
+        if "shape" in value:
+            return _image(value, "strip of a heat map", "Blues", class_="strip")
+        return element(
+            "audio", controls="", preload="metadata", src=f"data:audio/wav;base64,{value['bytes']}"
+        )
     if isinstance(value, list):
         return _chips(value)
     return number(value) if value is None or isinstance(value, int | float) else value
@@ -196,10 +197,12 @@ def _pictures(pictures: Iterable[Sequence[Any]], kind: str = "") -> Raw:
     return element("div", grid, class_=f"pictures {kind}".strip())
 
 
-def _image(cells: Any, caption: str, colors: str = "gray_r", **attributes: Any) -> Raw:
+def _image(picture: Mapping[str, Any], caption: str, colors: str = "gray_r", **attributes: Any) -> Raw:
     """Return an image that holds its picture itself: colors, or shades as `drawings.shades` makes them."""
     matplotlib_image = import_optional("matplotlib.image", extra="report", purpose="Drawing pictures")
-    levels, stream = cells if cells.ndim == 3 else np.where(cells == 255, np.nan, cells / 254), io.BytesIO()
+    cells, stream = np.frombuffer(base64.b64decode(picture["bytes"]), dtype=np.uint8), io.BytesIO()
+    cells = np.atleast_2d(cells.reshape([int(side) for side in picture["shape"]]))
+    levels = cells if cells.ndim == 3 else np.where(cells == 255, np.nan, cells / 254)
     matplotlib_image.imsave(stream, levels, cmap=colors, vmin=0.0, vmax=1.0, format="png")
     address = f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
     return element("img", src=address, alt=caption, **attributes)

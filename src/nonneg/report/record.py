@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import base64
-import enum
 import json
 import math
 import os
 import platform
-import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,13 +25,8 @@ from nonneg.exceptions import FileFormatError, NonnegError, NonnegWarning, Outpu
 
 FORMAT = 5
 RESULT, MODEL, REPORT = "result.json", "model.npz", "report.html"
-_VERSIONS = {
-    "nonneg": __version__,
-    "python": platform.python_version(),
-    "numpy": np.__version__,
-    "scipy": scipy.__version__,
-    "scikit-learn": sklearn.__version__,
-}
+_VERSIONS = {"nonneg": __version__, "python": platform.python_version(), "numpy": np.__version__}
+_VERSIONS |= {"scipy": scipy.__version__, "scikit-learn": sklearn.__version__}
 # Parameters that no page shows: functions, and arrays as long as the data.
 _HIDDEN = frozenset({"callback", "vectorizer", "vocabulary"})
 
@@ -127,14 +120,13 @@ def read_record(path: str | os.PathLike[str]) -> Record:
         )
     if missing := [name for name in _STORED if name not in content]:
         raise FileFormatError(f"{path} lacks {', '.join(missing)}. Run `nonneg {command}` again.")
-    own = (*_STORED, "format", "files")
-    details = {name: value for name, value in content.items() if name not in own}
-    return Record(**{name: content[name] for name in _STORED}, details=details)
+    own = {name: content.pop(name) for name in _STORED}
+    return Record(**own, details=content)
 
 
 def _read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
-        value = json.loads(Path(path).read_text(encoding="utf-8"), object_hook=_decoded)
+        value = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise FileFormatError(f"{path}: expected JSON, but {error}. The file may be truncated.") from error
     if not isinstance(value, dict):
@@ -142,26 +134,12 @@ def _read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
     return value
 
 
-def _decoded(value: dict[str, Any]) -> Any:
-    if value.keys() != {"shape", "bytes"}:
-        return value
-    shades = np.frombuffer(base64.b64decode(value["bytes"]), dtype=np.uint8)
-    return shades.reshape([int(side) for side in value["shape"]])
-
-
-def _encoded(value: Any) -> Any:
-    """Return a picture for JSON; sounds are files of their own."""
-    if isinstance(value, bytes):
-        return None
-    return {"shape": value.shape, "bytes": base64.b64encode(value.tobytes()).decode("ascii")}
-
-
 def plain(value: Any) -> Any:
-    """Turn a value into what `as_json` writes as it is."""
-    if isinstance(value, enum.Enum):
-        return plain(value.value)
-    if isinstance(value, bytes) or (isinstance(value, np.ndarray) and value.dtype == np.uint8):
-        return value  # sounds and pictures, which `as_json` encodes
+    """Turn a value into what JSON holds: pictures and sounds as text, numbers that are not finite as null."""
+    if isinstance(value, bytes):
+        return {"bytes": base64.b64encode(value).decode("ascii")}
+    if isinstance(value, np.ndarray) and value.dtype == np.uint8:
+        return {"shape": value.shape} | plain(value.tobytes())
     if isinstance(value, np.generic | np.ndarray):
         return plain(value.tolist())
     if value is None or isinstance(value, bool | int):
@@ -182,7 +160,7 @@ def clean(text: str) -> str:
 
 def as_json(value: Any, *, indent: int | None = None) -> str:
     """Write a value as strict JSON."""
-    return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False, default=_encoded)
+    return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def write_run(folder: Path, record: Record, page: str | None) -> list[Path]:
@@ -222,18 +200,19 @@ def replaced_folder(folder: str | os.PathLike[str], known: Iterable[str] = ()) -
     Files of an earlier run, which `known` names, are removed unless they are replaced.
     """
     place, state = Path(folder).absolute(), "What was there before is unchanged."
-    staging: Path | None = None
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
-        yield staging
-        written = {entry.name for entry in staging.iterdir()}
-        place.mkdir(exist_ok=True)
-        state = "Some of its files may be new and some of the earlier run."
-        for name in sorted(written):
-            (staging / name).replace(place / name)
-        for name in set(known) - written:
-            (place / name).unlink(missing_ok=True)
+        with tempfile.TemporaryDirectory(
+            prefix=f".{place.name}.", dir=place.parent, ignore_cleanup_errors=True
+        ) as hidden:
+            yield Path(hidden)
+            written = {entry.name: entry for entry in Path(hidden).iterdir()}
+            place.mkdir(exist_ok=True)
+            state = "Some of its files may be new and some of the earlier run."
+            for name in sorted(written):
+                written[name].replace(place / name)
+            for name in set(known) - set(written):
+                (place / name).unlink(missing_ok=True)
     except OSError as error:
         # A writer inside may have explained itself already, with the name of the hidden folder.
         cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
@@ -241,6 +220,3 @@ def replaced_folder(folder: str | os.PathLike[str], known: Iterable[str] = ()) -
             f"The results could not be written to {folder}: {cause.strerror or cause}. {state} Free some "
             "space or choose another folder with -o, and run again."
         ) from error
-    finally:
-        if staging is not None:
-            shutil.rmtree(staging, ignore_errors=True)

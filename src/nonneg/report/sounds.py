@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,36 +22,29 @@ _N_TIMES, _N_PITCHES = 500, 120  # cells of a spectrogram
 _SHOWN = ("name", "listen", "energy_share", "components")
 
 
-@dataclass(frozen=True)
-class Separated:
-    """A separation and what it was made of."""
-
-    model: Any  # fitted
-    sounds: Sequence[Sound]  # the recordings
-    sources: Sequence[FloatArray]  # the sources of each recording
-    seconds: float
-    training: Mapping[str, Sequence[str]] = field(default_factory=dict)  # files by source
-
-    def energy_shares(self) -> FloatArray:
-        """Return the share of the energy that each source has."""
-        energies = sum(np.square(part).reshape(len(part), -1).sum(axis=1) for part in self.sources)
-        return np.asarray(energies) / max(float(np.sum(energies)), np.finfo(float).tiny)
+def energy_shares(parts: Sequence[FloatArray]) -> list[float]:
+    """Return the share of the energy that each source has, over all recordings."""
+    energies = np.sum([np.square(part).reshape(len(part), -1).sum(axis=1) for part in parts], axis=0)
+    return list((energies / max(float(np.sum(energies)), np.finfo(float).tiny)).tolist())
 
 
-def describe(separated: Separated) -> Record:
-    """Return the record of a separation."""
-    model, sounds, sound = separated.model, separated.sounds, separated.sounds[0]
-    fit, rate, names, files = model.model_, sound.rate, model.source_names_, [one.source for one in sounds]
-    choice, restarts = getattr(fit, "choice_", None), getattr(fit.result_, "restarts", None)
-    lengths, n_frames = [one.samples.shape[-1] for one in sounds], len(model.activations_)
+def describe(
+    model: Any,
+    sounds: Sequence[Sound],
+    parts: Sequence[FloatArray],
+    seconds: float,
+    training: Mapping[str, Sequence[str]] | None = None,
+) -> Record:
+    """Return the record of a separation: recordings, the sources of each, and files of training by source."""
+    fit, sound, names, files = model.model_, sounds[0], model.source_names_, [one.source for one in sounds]
+    choice, n_frames, rate = getattr(fit, "choice_", None), len(model.activations_), sound.rate
+    lengths = [one.samples.shape[-1] for one in sounds]
     data = {
         "source": ", ".join(files),
-        "files": files,
         "rate": rate,
         "n_samples": lengths,
-        "n_channels": [one.n_channels for one in sounds],
         "length": sum(lengths) / rate,
-        "training": separated.training,
+        "training": training or {},
     }
     result = {
         "method": model.method,
@@ -63,18 +55,17 @@ def describe(separated: Separated) -> Record:
         "n_frames": n_frames,
         "frame_length": model.framing_.frame_length,
         "hop": model.framing_.step,
-        "restarts": None if restarts is None else restarts.objective,
-        **run_facts(fit, fit.result_, separated.seconds),
+        **run_facts(fit, fit.result_, seconds),
     }
     sources = words.entries_of(
         name=names,
-        energy_share=separated.energy_shares().tolist(),
+        energy_share=energy_shares(parts),
         # Numbered from 1, as for --group.
         components=[(1 + np.flatnonzero(model.groups_ == at)).tolist() for at in range(len(names))],
     )
     title = files[0] if len(sounds) == 1 else f"{len(sounds)} recordings"
     energies = [f"{one['name']} with {words.percent(one['energy_share'])}" for one in sources]
-    signals = np.concatenate([sound.samples[None], separated.sources[0]])
+    signals = np.concatenate([sound.samples[None], parts[0]])
     heard = zip([{"name": "recording"}, *sources], _players(signals, rate), strict=True)
     order = np.argsort(bin_frequencies(model.framing_, fit, rate), kind="stable")
     lines = [f"{at + 1} ({names[group]})" for at, group in enumerate(model.groups_)]
