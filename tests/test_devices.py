@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 import nonneg._devices as devices
 from nonneg import NMF, factorize, load, non_negative_factorization, open_matrix
-from nonneg.data import device_stream
+from nonneg.data import streamed
 from nonneg.data.door import Request, wrap
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.exceptions import (
@@ -37,7 +37,7 @@ def gpu(torch, monkeypatch):
 @pytest.fixture
 def small_gpu(gpu, monkeypatch):
     """A device with so little memory that 60 x 40 numbers are streamed, in blocks of a few rows."""
-    monkeypatch.setattr(device_stream, "free_memory", lambda device: 12 * 4 * 40 * 8.0)
+    monkeypatch.setattr(streamed, "free_memory", lambda device: 12 * 4 * 40 * 8.0)
     return gpu
 
 

@@ -9,7 +9,7 @@ import nonneg
 
 # What they hold grows while a fit, a report or a drawing is made.
 GROWING = {
-    "cli.terminal.Outcome", "cones.streaming.ConeStream", "data.block_tasks.Rows", "data.device_stream._Slot",
+    "cli.terminal.Outcome", "cones.streaming.ConeStream", "data.block_tasks.Rows", "data.streamed._Slot",
     "estimators.saving.File", "hyperspectral.abundances.Mixtures", "iteration.checkpoint.Checkpoint",
     "report.record.Record",
 }  # fmt: skip

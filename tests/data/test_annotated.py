@@ -139,10 +139,9 @@ def test_labels_of_data_frames():
     with pytest.raises(DataTypeError, match=r"row 's', column 'd' is 'five'.*X\.drop\(columns='d'\)"):
         frame_labels(frame)
     frame["d"] = pd.to_datetime(["2020-01-01", "2020-01-02"])
-    with pytest.raises(DataTypeError, match=r"Column 'd' of X contains dates.*X\.drop\(columns='d'\)"):
-        frame_labels(frame)
-    with pytest.raises(DataTypeError, match=r"Timestamp: row 'r', column 'd'"):
-        frame_labels(frame.astype(object))
+    for dates in (frame, frame.astype(object)):
+        with pytest.raises(DataTypeError, match=r"Timestamp: row 'r', column 'd'.*X\.drop\(columns='d'\)"):
+            frame_labels(dates)
 
 
 def test_dates_and_repeated_names_are_refused_by_name():

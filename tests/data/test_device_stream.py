@@ -7,10 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg._arrays import to_numpy
-from nonneg.data import device_stream
-from nonneg.data.device_stream import copied
+from nonneg.data import streamed
 from nonneg.data.fingerprint import fingerprint
-from nonneg.data.streamed import StreamedMatrix
+from nonneg.data.streamed import StreamedMatrix, copied
 from nonneg.exceptions import DeviceMemoryError
 from nonneg.io.stored import ArrayRows, CompressedRows
 
@@ -47,7 +46,7 @@ def test_sparse_matrices_are_copied_with_their_repeated_entries_added(kind, form
 
 
 def test_a_stream_says_the_same_as_the_processor(X, torch, monkeypatch):
-    monkeypatch.setattr(device_stream, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(streamed, "BLOCK_BYTES", 100)
     X[3, 2] = np.nan
     options = {"weights": np.linspace(1.0, 2.0, 11), "missing": "mask"}
     found = StreamedMatrix(ArrayRows(X, "X"), device=torch.device("cpu"), **options)

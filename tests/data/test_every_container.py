@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from tests.references.containers import SPARSE_TENSOR, TORCH, as_container, plain
 
-from nonneg.data import as_data_matrix, device_stream
+from nonneg.data import as_data_matrix, streamed
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import rows_only
 from nonneg.data.spectral import apply_gram, compressed, gram_matrix
@@ -38,7 +38,7 @@ def mask(rng):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(stored_module, "_BLOCK_BYTES", 4 * N_COLUMNS * 8)
-    monkeypatch.setattr(device_stream, "BLOCK_BYTES", 4 * N_COLUMNS * 8)
+    monkeypatch.setattr(streamed, "BLOCK_BYTES", 4 * N_COLUMNS * 8)
 
 
 def matrix(X, form, weights=None, mask=None, missing="error"):

@@ -13,8 +13,8 @@ from nonneg import NMF, factorize, non_negative_factorization, select_anchors
 from nonneg._arrays import to_numpy
 from nonneg.applications import MixedMembership, TopicModel
 from nonneg.data import as_data_matrix
-from nonneg.data.csr_arrays import scipy_matrix
 from nonneg.data.door import Request, wrap
+from nonneg.data.sparse import scipy_matrix
 from nonneg.data.views import ScaledMatrix, transposed
 from nonneg.exceptions import (
     DataTypeError,

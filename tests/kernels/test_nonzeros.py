@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg.data.csr_arrays import csr_arrays
-from nonneg.data.sparse import SparseMatrix
+from nonneg.data.sparse import SparseMatrix, csr_arrays
 from nonneg.kernels import beta_products
 from nonneg.kernels.nonzeros import line_search, ratio_sums, row_hessians
 from nonneg.kernels.sparse_products import plan
@@ -37,7 +36,7 @@ def dense_sums(csr, A, Bt, weights):
 
 def as_tensors(torch, device, csr):
     parts = (torch.asarray(part, device=device) for part in (csr.indptr, csr.indices, csr.data))
-    from nonneg.data.csr_arrays import CsrArrays
+    from nonneg.data.sparse import CsrArrays
 
     return CsrArrays(*parts, csr.shape)
 
@@ -137,4 +136,4 @@ def test_cpu_tensors_give_what_numpy_gives(torch):
     found = ratio_sums(X, *map(torch.asarray, (A, Bt)), LOWER_BOUND, second=True, logs=True)
     for got, expected in zip(found, ratio_sums(csr, A, Bt, LOWER_BOUND, second=True, logs=True), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-14)
-    assert csr_arrays(torch.asarray(csr.toarray()).to_sparse())[0].nnz == csr.count_nonzero()
+    assert csr_arrays(torch.asarray(csr.toarray()).to_sparse()).nnz == csr.count_nonzero()

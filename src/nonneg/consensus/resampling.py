@@ -10,8 +10,8 @@ from nonneg._arrays import to_float64, to_numpy
 from nonneg._typing import FloatArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.dense import DenseMatrix
-from nonneg.data.device_stream import copied
 from nonneg.data.sparse import SparseArrayMatrix, SparseMatrix, on_host, sparse_array_matrix
+from nonneg.data.streamed import copied
 from nonneg.data.views import ScaledMatrix
 from nonneg.exceptions import InvalidDataError, UnsupportedInputError
 

@@ -165,21 +165,14 @@ def frame_labels(X: Any, *, unique: bool = False) -> tuple[Any, Any] | None:
             "columns, or pass X.to_numpy()."
         )
     for at, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
-        kind = getattr(dtype, "kind", "O")
-        if kind in "Mm":
-            what = "dates" if kind == "M" else "durations"
-            raise DataTypeError(
-                f"Column {name!r} of X contains {what} ({dtype}). Expected numbers; leave the column out, "
-                f"for example X.drop(columns={name!r}), or convert it to numbers with a unit and an origin."
-            )
-        if kind not in "OUS":
+        if getattr(dtype, "kind", "O") not in "OUSMm":  # which may be text, objects, dates and durations
             continue
         for row, value in zip(X.index, X.iloc[:, at], strict=True):
             if not _is_number(value):
                 what = "text" if isinstance(value, str) else f"objects of type {type(value).__name__}"
                 raise DataTypeError(
                     f"X contains {what}: row {row!r}, column {name!r} is {value!r}. Expected numbers; leave "
-                    f"the column out, for example X.drop(columns={name!r})."
+                    f"the column out, for example X.drop(columns={name!r}), or convert it."
                 )
     return X.index, X.columns
 

@@ -22,6 +22,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import count
 from sys import getsizeof
 from typing import Any
@@ -55,7 +56,6 @@ NO_WORKERS = 600.0  # seconds without a worker after which a fit ends; a batch s
 CONNECT_SECONDS = 8.0  # a scheduler answers in milliseconds, a busy one in a second or two
 KINDS = ("work", "pass", "small", "sum", "packed", "rows")  # of tasks
 FAN_IN = 8  # results that one task adds up
-NAMED = 3  # processes that a message names
 
 _checked: WeakSet[Any] = WeakSet()
 
@@ -294,10 +294,9 @@ def check_versions(client: Any) -> None:
     # A worker that is lost meanwhile has no answer.
     others = [at for at, one in processes.items() if one and one["packages"].get("nonneg") != __version__]
     if others:
-        more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
         raise NonnegError(
             f"Some processes of the Dask cluster have another version of nonneg, or none: "
-            f"{', '.join(others[:NAMED])}{more}. Install nonneg=={__version__}, the version here, where the "
+            f"{', '.join(others[:3])}. Install nonneg=={__version__}, the version here, where the "
             "scheduler and the workers run, and start them again."
         )
     _checked.add(client)
@@ -316,19 +315,9 @@ class SendFromGPU(WorkerPlugin):  # type: ignore[misc]
 
     def setup(self, worker: Any) -> None:
         """Called by Dask on every worker."""
-        if self.library == "torch":
-            import torch
-            from distributed.protocol.torch import serialize_torch_Tensor
+        library = import_module(self.library)
+        dask_serialize.register(library.Tensor if self.library == "torch" else library.ndarray, _pickled)
 
-            kind, usual = torch.Tensor, serialize_torch_Tensor
-        else:
-            import cupy
 
-            kind, usual = cupy.ndarray, None
-
-        def serialize(array: Any) -> Any:
-            if usual is None or array.device.type != "cpu":
-                raise NotImplementedError  # Dask goes on with pickle
-            return usual(array)
-
-        dask_serialize.register(kind, serialize)
+def _pickled(array: Any) -> Any:
+    raise NotImplementedError  # Dask goes on with pickle

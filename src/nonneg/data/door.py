@@ -16,11 +16,10 @@ from nonneg._arrays import is_dask, is_non_numpy, is_sparse_array, numpy_dtype, 
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.data.annotated import annotated_matrix, frame_labels
-from nonneg.data.csr_arrays import check_sparse_array, scipy_matrix, sparse_tensor
 from nonneg.data.local import has_nan, observed_mask
 from nonneg.data.observed import checked_entry_weights
-from nonneg.data.sparse import SparseRows, on_host
-from nonneg.data.streamed import StreamedMatrix
+from nonneg.data.sparse import SparseRows, check_sparse_array, on_host, scipy_matrix, sparse_tensor
+from nonneg.data.streamed import StreamedMatrix, copied, fits_on
 from nonneg.exceptions import (
     DataTypeError,
     InvalidDataError,
@@ -153,8 +152,6 @@ def wrap(X: Any, request: Request = Request()) -> DataMatrix:  # noqa: B008
         labels = frame_labels(X, unique=request.convert is not None)
     X = _checked_array(X, request)
     if device is not None:
-        from nonneg.data.device_stream import copied, fits_on
-
         if not fits_on(X, device):
             stored = ArrayRows(X, "X", memory_limit()) if stored is None else stored
             return _streamed(stored, request, labels, advice)

@@ -10,11 +10,10 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import is_dask, is_sparse_array, to_device, to_numpy
 from nonneg._typing import Array
-from nonneg.data.csr_arrays import csr_arrays, scipy_matrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import LocalMatrix
 from nonneg.data.observed import ArrayObserved, EntryWeights, Observed, observed_entries
-from nonneg.data.sparse import sparse_array_matrix, sparse_matrix
+from nonneg.data.sparse import csr_arrays, scipy_matrix, sparse_array_matrix, sparse_matrix
 
 
 def local_matrix(X: Any, *, weights: Any = None, mask: Any = None) -> LocalMatrix:

@@ -208,12 +208,14 @@ class LocalMatrix(DataMatrix):
         """Return W' diag(weights) W."""
         return gram_of(W, self.weighted(W))
 
-    def inverse_row_norms(self) -> Array:
+    def inverse_row_norms(self, norm: str = "l2") -> Array:
         """Return one over the norm of every row, a column; 0 for rows of zeros."""
-        squares = self.squared_row_norms()[:, None]
-        found = squares > 0
-        safe = self.xp.where(found, squares, self.xp.ones_like(squares))
-        return self.xp.where(found, 1.0 / self.xp.sqrt(safe), self.xp.zeros_like(squares))
+        xp = self.xp
+        sizes = (
+            xp.sqrt(self.squared_row_norms()) if norm == "l2" else xp.astype(self.row_powers(1.0), self.dtype)
+        )
+        positive = sizes > 0
+        return xp.where(positive, 1.0 / xp.where(positive, sizes, xp.ones_like(sizes)), sizes)[:, None]
 
     def row_grams(self, Ht: Array) -> Gram:
         """Return the Gram matrices of the row subproblems: one for all, or one per row."""

@@ -162,18 +162,18 @@ def leading_singular_values(data: DataMatrix, k: int, rng: Seed = None) -> Float
     check_count(data, k)
     if data.shape[0] < data.shape[1] and can_be_transposed(data):
         data = transposed(data)  # type: ignore[arg-type]
-    safe = float(np.sqrt(machine_epsilon(data)))
     if gram_is_cheaper(data, k):
-        values = np.linalg.eigvalsh(gram_matrix(data))[::-1]
-        if values[k - 1] >= safe * values[0] and values[0] > 0.0:
-            return np.sqrt(values[:k])
-        return resolve_small_singular_values(data, dense_eigenpairs(data, k)[1])[1]
-    values, V = leading_eigenpairs(data, k, rng=rng, tol=_TOL)
-    if values[-1] < _SMALL**2 * values[0]:
-        values, V = leading_eigenpairs(data, k, rng=rng)
-    if values[-1] >= safe * values[0] and values[0] > 0.0:
+        values = np.linalg.eigvalsh(gram_matrix(data))[::-1][:k]
+        small, precise = float(np.sqrt(machine_epsilon(data))), dense_eigenpairs
+    else:
+        values, small, precise = (
+            leading_eigenpairs(data, k, rng=rng, tol=_TOL)[0],
+            _SMALL**2,
+            leading_eigenpairs,
+        )
+    if values[-1] >= small * values[0] and values[0] > 0.0:
         return np.sqrt(values)
-    return resolve_small_singular_values(data, V)[1]
+    return resolve_small_singular_values(data, precise(data, k)[1])[1]
 
 
 def gram_is_cheaper(data: DataMatrix, k: int) -> bool:

@@ -16,7 +16,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import BlockedMatrix, DataMatrix, LocalMatrix, RowFunction
 from nonneg.data.sparse import SparseMatrix, SparseRows
-from nonneg.exceptions import UnknownNameError, UnsupportedInputError
+from nonneg.exceptions import UnsupportedInputError
 
 
 class ScaledMatrix(LocalMatrix):
@@ -224,28 +224,25 @@ def _on_view(
     return inner(view(block, *arrays[:n_own], **options), *arrays[n_own:], **shared)
 
 
-NORMS = ("l1", "l2")
+def _viewed(
+    data: DataMatrix, view: Callable[..., LocalMatrix], *rows: SampleArray, **options: Any
+) -> DataMatrix:
+    whole = isinstance(data, LocalMatrix)
+    return view(data, *rows, **options) if whole else BlockView(data, view, *rows, **options)
 
 
 def scaled_rows(data: DataMatrix, scale: SampleArray) -> DataMatrix:
     """Return the data with every row multiplied by a factor, without a copy of the entries."""
-    if isinstance(data, LocalMatrix):
-        return ScaledMatrix(data, row_scale=scale)
-    return BlockView(data, ScaledMatrix, scale)
+    return _viewed(data, ScaledMatrix, scale)
 
 
 def scaled_columns(data: DataMatrix, scale: Array) -> DataMatrix:
     """Return the data with every column multiplied by a factor, without a copy of the entries."""
-    scale = data.to_device(scale)
-    if isinstance(data, LocalMatrix):
-        return ScaledMatrix(data, column_scale=scale)
-    return BlockView(data, ScaledMatrix, column_scale=scale)
+    return _viewed(data, ScaledMatrix, column_scale=data.to_device(scale))
 
 
 def normalized_rows(data: DataMatrix, norm: str = "l2") -> DataMatrix:
-    """Return the data with rows of norm 1, without a copy of the entries; rows of zeros stay."""
-    if norm not in NORMS:
-        raise UnknownNameError.of("norm", norm, NORMS)
+    """Return the data with rows of l1 or l2 norm 1, without a copy of the entries; rows of zeros stay."""
     (scale,), _ = data.map_reduce_rows(_inverse_norms, norm=norm)
     return scaled_rows(data, scale)
 
@@ -254,9 +251,7 @@ def unweighted(data: DataMatrix) -> DataMatrix:
     """Return the data with weights of 0 and 1 for the entries, missing and observed."""
     if not data.is_weighted:
         return data
-    if isinstance(data, LocalMatrix):
-        return _unweighted_block(data)
-    view = BlockView(data, _unweighted_block)
+    view = _viewed(data, _unweighted_block)
     view.is_weighted = False
     return view
 
@@ -287,9 +282,4 @@ def _column_weights(block: LocalMatrix) -> tuple[tuple[()], tuple[Array, Array]]
 
 
 def _inverse_norms(block: LocalMatrix, *, norm: str) -> tuple[tuple[Array], tuple[()]]:
-    xp = block.xp
-    if norm == "l2":
-        return (block.inverse_row_norms(),), ()
-    sizes = xp.astype(block.row_powers(1.0), block.dtype)[:, None]
-    positive = sizes > 0
-    return (xp.where(positive, 1.0 / xp.where(positive, sizes, xp.ones_like(sizes)), sizes),), ()
+    return (block.inverse_row_norms(norm),), ()

@@ -96,9 +96,9 @@ def extrapolated(new: Any, old: Any, momentum: Any) -> Any:
     return np.maximum(new + momentum * (new - old), 0)
 
 
-def converted(array: Any, factor: float, dtype: Any) -> Any:
-    """Return the entries times a number in another dtype."""
-    return map_rows(lambda rows: (rows * array.dtype.type(factor)).astype(dtype), array, dtype=dtype)
+def converted(array: Any, dtype: Any) -> Any:
+    """Return the entries in another dtype."""
+    return map_rows(lambda rows: rows.astype(dtype), array, dtype=dtype)
 
 
 def gram_of(factor: Any, other: Any = None) -> Any:

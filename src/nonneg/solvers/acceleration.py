@@ -157,4 +157,4 @@ def _converted_rows(block: LocalMatrix, *rows: Array, dtype: Any) -> tuple[tuple
 
 
 def _cast(xp: Any, array: Array, dtype: Any) -> Array:
-    return converted(array, 1.0, dtype) if isinstance(array, np.ndarray) else xp.astype(array, dtype)
+    return converted(array, dtype) if isinstance(array, np.ndarray) else xp.astype(array, dtype)

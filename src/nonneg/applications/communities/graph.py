@@ -16,8 +16,8 @@ from nonneg._optional import import_optional
 from nonneg._typing import BoolArray, FloatArray, IntArray, SparseMatrix
 from nonneg._warnings import warn_user
 from nonneg.data import as_data_matrix
-from nonneg.data.csr_arrays import scipy_matrix
 from nonneg.data.door import Request, check_entries
+from nonneg.data.sparse import scipy_matrix
 from nonneg.estimators.saving import Names, Sparse, StoredArray
 from nonneg.exceptions import (
     DataChangedWarning,

@@ -13,8 +13,8 @@ from nonneg._arrays import is_sparse_array
 from nonneg._typing import FloatArray, IntArray
 from nonneg._warnings import warn_user
 from nonneg.data import as_data_matrix
-from nonneg.data.csr_arrays import scipy_matrix
 from nonneg.data.door import Request, check_entries
+from nonneg.data.sparse import scipy_matrix
 from nonneg.exceptions import (
     DataChangedWarning,
     DataTypeError,
