@@ -65,7 +65,7 @@ def test_scaled_columns_come_back_in_the_units_of_the_file(wine, tmp_path, capsy
     assert result["relative_error"] == pytest.approx(error / np.linalg.norm(X / X.max(axis=0)))
     # The report ranks the features of a component by their part of a column, not by its unit.
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "relative to the scale of each" in page
+    assert "Columns are relative to their scale" in page
     first = page.index("The components")
     leading = [part.split("<")[0] for part in page[first:].split('--weight: 100%">')[1:4]]
     assert leading != ["proline"] * 3

@@ -123,16 +123,12 @@ def test_other_models_have_the_report_of_their_command(makers, X, tmp_path):
     pages = {}
     for make in makers:
         model, data, words = make(X)
-        details = {
-            programs: {"labels": ["one", "other"] * 15},
-            signatures: {"reference": model.signatures_} if make is signatures else {},
-        }.get(make, {})
+        details = {"reference": model.signatures_} if make is signatures else {}
         page = text_of(nonneg.write_report(model, tmp_path / "page.html", data, title="something", **details))
         assert f"{words} something" in page
         pages[make.__name__] = page
     if programs in makers:
         assert "gene 3" in pages["programs"]
-        assert "Programs by group" in pages["programs"]
         assert "cosine" in pages["signatures"]
         assert pages["separation"].count("<audio") == 3
     check_in_a_browser(pages, tmp_path)
@@ -162,8 +158,6 @@ def test_what_is_missing_is_said(X, tmp_path):
         nonneg.write_report(nonneg.load(tmp_path / "model.npz"), tmp_path / "x.html", X)
     counts = np.ceil(10 * X)
     programs = ConsensusNMF(2, n_init=3, random_state=0).fit(counts)
-    with pytest.raises(InvalidParameterError, match="labels has 2 entries, but X has 30 samples"):
-        nonneg.write_report(programs, tmp_path / "x.html", counts, labels=["a", "b"])
     # A consensus keeps what its report shows.
     programs.save(tmp_path / "programs.npz")
     again = nonneg.write_report(nonneg.load(tmp_path / "programs.npz"), tmp_path / "x.html", counts)

@@ -54,8 +54,8 @@ def run(options: argparse.Namespace) -> None:
     from nonneg.cli import files
     from nonneg.consensus.genes import variable_genes
     from nonneg.io.hdf5 import read_cell_column
-    from nonneg.report import consensus, words
-    from nonneg.report.tables import group_means
+    from nonneg.report import words
+    from nonneg.report.tables import describe_consensus, group_means
 
     folder = arguments.output_folder(options, options.file, "consensus")
     tables.check_h5ad(options)
@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> None:
     if groups:
         rows = [[each["group"], each["n_samples"], *each["shares"].tolist()] for each in groups]
         written["usage_by_group.tsv"] = (options.group_by, "samples", *numbers), rows
-    record = consensus.describe(
+    record = describe_consensus(
         model, table, seconds, scores=scores, names=known, groups=groups, by=options.group_by
     )
     top = [[known[at] for at in row] for row in np.argsort(-scores, axis=1, kind="stable")[:, :20].T]

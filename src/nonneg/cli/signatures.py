@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> None:
 
     from nonneg.applications.signatures import CHANNELS, MutationalSignatures
     from nonneg.cli import files
-    from nonneg.report import consensus
+    from nonneg.report.tables import describe_consensus
 
     folder = arguments.output_folder(options, options.file, "signatures")
     table, frame = _read(options.file)
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> None:
     if matches is not None:
         rows = [asdict(each) for each in matches]
         written["matches.tsv"] = rows[0], [row.values() for row in rows]
-    record = consensus.describe(model, table, seconds, matches=matches)
+    record = describe_consensus(model, table, seconds, matches=matches)
     add_tables(record, model.consensus_, written)
     terminal.finish(folder, record)
 

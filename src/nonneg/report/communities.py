@@ -17,12 +17,12 @@ from nonneg.report.record import Record, block, of_estimator, picked
 _N_DRAWN, _N_EDGES = 160, 800  # maximum number of nodes and edges in the picture
 _N_LISTED = 60  # maximum number of labels listed
 _MOSTLY = 0.9
+_GRAPH = "The color of a node mixes those of its communities; pure nodes have a ring."
 _COMMUNITIES = (
     "The pure node represents the community. The size is the sum of all memberships; nodes are those whose "
     "main community it is; the conductance is the fraction of the edge weight that leads out of it. In a "
     "directed graph, a membership is the mean of those by sending and by receiving."
 )
-_SHOWN = ("community", "pure_node", "top_nodes", "size", "n_nodes", "conductance")
 
 
 def describe(
@@ -38,7 +38,6 @@ def describe(
         "source": source,
         **picked(graph, "n_nodes", "n_edges", "kind", "n_self_loops"),
         "n_isolated": len(model.isolated_nodes_),
-        "weighted": bool(np.ptp(graph.adjacency.data) > 0),
     }
     result = {
         **picked(model, "n_communities_", "method_", "scores_", "number_", "n_iter_"),
@@ -51,12 +50,13 @@ def describe(
     communities = words.entries_of(
         community=range(k),
         pure_node=[model.node_names_[node] for node in model.pure_nodes_],
+        top_nodes=model.top_nodes(8),
         size=memberships.sum(axis=0).tolist(),
         n_nodes=[int(np.count_nonzero(model.labels_ == at)) for at in range(k)],
         conductance=conductance(graph.undirected, memberships).tolist(),
-        top_nodes=model.top_nodes(8),
     )
-    table, by_label = words.rows_of(communities, *_SHOWN), compared and _by_label(compared)
+    table, by_label = words.rows_of(communities, *communities[0]), compared and _by_label(compared)
+    curves = number and drawings.curves(number["candidates"], number["curves"], "communities", k)
     return Record(
         "communities",
         f"Communities of {source}",
@@ -71,15 +71,12 @@ def describe(
         table=table,
         sections=[
             ["The communities", _COMMUNITIES, block("table", rows=table, colors=drawings.colors(k))],
-            number and [
-                "How many communities", number["reason"],
-                drawings.curves(number["candidates"], number["curves"], "communities", k),
-            ],
+            number and ["How many communities", number["reason"], curves],
             by_label,
             ["The graph", _graph(model)],
         ],
         **of_estimator(model),
-    )  # fmt: skip
+    )
 
 
 def _by_label(labels: Mapping[str, Any]) -> list[Any]:
@@ -115,7 +112,7 @@ def _graph(model: Any) -> dict[str, Any] | None:
     places = (places - places.min(axis=0)) / np.maximum(np.ptp(places, axis=0), 1e-12)
     degrees = np.asarray(adjacency.sum(axis=1)).ravel()
     areas = 0.1 + 0.9 * degrees / max(float(degrees.max(initial=0.0)), 1e-300)
-    palette = np.array([[int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in drawings.colors(k)])
+    palette = np.array([list(bytes.fromhex(color[1:])) for color in drawings.colors(k)])
     mixed = np.clip(np.nan_to_num(model.memberships_[shown], nan=1.0 / k) @ palette, 0, 255).round()
     nodes = words.entries_of(
         name=[model.node_names_[node] for node in shown],
@@ -126,9 +123,5 @@ def _graph(model: Any) -> dict[str, Any] | None:
         ring=[drawings.INK if pure else "none" for pure in np.isin(shown, model.pure_nodes_)],
     )
     edges = sorted(graph.edges(data="weight"), key=lambda edge: -edge[2])[:_N_EDGES]
-    widths = [(a, b, round(0.8 + 2 * weight, 2)) for a, b, weight in edges]
-    caption = (
-        f"{len(shown)} of {words.number(n)} nodes. The color of a node mixes those of its communities; pure "
-        "nodes have a ring."
-    )
-    return block("graph", nodes=nodes, edges=widths, caption=caption)
+    caption = f"{len(shown)} of {words.number(n)} nodes. {_GRAPH}"
+    return block("graph", nodes=nodes, edges=edges, caption=caption)

@@ -68,8 +68,7 @@ def describe(
         result["estimates"],
     )
     told = [
-        f"{words.counted(k, 'endmember')} explain{'s' * (k == 1)} "
-        f"{words.percent(max(result['explained'], 0.0))} of the squared norm of the image",
+        words.explained(k, "endmember", model.relative_error_, "the image").rstrip("."),
         match and f"they are {result['mean_angle']:.3g}° from known spectra on average",
         data["n_unexplained"] and f"they do not explain {words.counted(data['n_unexplained'], 'pixel')}",
         data["n_isolated"] and f"set aside: {words.counted(data['n_isolated'], 'pixel')} unlike all others",

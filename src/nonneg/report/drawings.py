@@ -177,8 +177,8 @@ def tree(merges: Any, names: Sequence[str]) -> Raw:
 def graph(nodes: Sequence[Mapping[str, Any]], edges: Sequence[tuple[int, int, float]]) -> Raw:
     """Draw nodes in their colors, edges as wide as their weights, and the names that have room."""
     links = []
-    for one, other, width in edges:
-        a, b = nodes[one], nodes[other]
+    for one, other, weight in edges:
+        a, b, width = nodes[one], nodes[other], f"{0.8 + 2 * weight:.2f}"
         links.append(element("line", x1=a["x"], y1=a["y"], x2=b["x"], y2=b["y"], stroke_width=width))
     circles, texts = [], []
     boxes: list[tuple[float, float, int]] = []

@@ -17,7 +17,7 @@ from nonneg.data.annotated import annotated_matrix, frame_labels
 from nonneg.exceptions import InvalidParameterError, OutputError
 from nonneg.io import Table
 from nonneg.io.cube import as_cube
-from nonneg.report import communities, consensus, cubes, sounds, tables, topics
+from nonneg.report import communities, cubes, sounds, tables, topics
 from nonneg.report.page import build_page
 from nonneg.report.record import Record, clean
 
@@ -40,9 +40,8 @@ def write_report(
     title : str, default "the data"
         What the data are.
     **details : dict
-        `NMF`: `image_shape`; `ConsensusNMF`: `labels` of the samples, whose mean usages are shown;
-        `MutationalSignatures`: `reference`, a table of known ones; `TopicModel`: `names` of the documents;
-        `Unmixing`: `library`; `SourceSeparation`: `rate`.
+        `NMF`: `image_shape`; `MutationalSignatures`: `reference`, a table of known ones; `TopicModel`:
+        `names` of the documents; `Unmixing`: `library`; `SourceSeparation`: `rate`.
 
     Returns
     -------
@@ -111,21 +110,15 @@ def _anchors(model: Any, X: Any, title: str, seconds: float) -> Record:
     return tables.describe_anchors(model, _table(model, X, title), seconds, model.transform(X))
 
 
-def _consensus(
-    model: Any, X: Any, title: str, seconds: float, *, labels: Sequence[Any] | None = None
-) -> Record:
+def _consensus(model: Any, X: Any, title: str, seconds: float) -> Record:
     W, data = to_float64(model.transform(X)), _table(model, X, title)
-    if labels is not None and len(labels) != len(W):
-        raise InvalidParameterError(f"labels has {len(labels)} entries, but X has {len(W)} samples.")
     names = data.column_names or [str(at) for at in range(data.X.shape[1])]
-    groups = () if labels is None else tables.group_means(W, labels)
-    scores = model.gene_spectra(data.X, W)
-    return consensus.describe(model, data, None, scores=scores, names=names, groups=groups)
+    return tables.describe_consensus(model, data, None, scores=model.gene_spectra(data.X, W), names=names)
 
 
 def _signatures(model: Any, X: Any, title: str, seconds: float, *, reference: Any = None) -> Record:
     matches = None if reference is None else model.match(reference)
-    return consensus.describe(model, _table(model, X, title), None, matches=matches)
+    return tables.describe_consensus(model, _table(model, X, title), None, matches=matches)
 
 
 def _topics(model: Any, X: Any, title: str, seconds: float, *, names: Sequence[str] | None = None) -> Record:

@@ -54,7 +54,6 @@ def describe(
         "transform_choice": None if choice is None else choice.as_dict() | {"name": choice.name},
         "n_frames": n_frames,
         "frame_length": model.framing_.frame_length,
-        "hop": model.framing_.step,
         **run_facts(fit, fit.result_, seconds),
     }
     sources = words.entries_of(

@@ -1,9 +1,10 @@
-"""Records of tables: factorizations, searches for anchors, estimates of the rank."""
+"""Records of tables: factorizations, anchors, estimates of the rank, a consensus, mutational signatures."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import sparse
 
 from nonneg._arrays import to_numpy
 from nonneg._typing import FloatArray
+from nonneg.consensus.certificate import are_stable
 from nonneg.data import DataMatrix
 from nonneg.data.door import Request, wrap
 from nonneg.estimators.scaled_columns import column_scale, dominant_columns, scaled_columns
@@ -21,15 +23,20 @@ from nonneg.report.record import Record, block, of_estimator, picked, run_facts,
 from nonneg.solvers.registry import beta_of
 
 FAR = 4.0  # uncertainties beyond which an entry is not fitted: EPA PMF 5.0
-_N_TOP = 8
+_N_TOP, _N_GENES = 8, 20  # features of a component and genes of a program that are named
 _N_LISTED = 100  # maximum number of components and anchors listed: the strongest
+_N_COMPARED = 120  # maximum number of components in the clustergram
 _COMPONENTS = (
     "Every sample is approximately a sum of components with nonnegative weights. The share of a component is "
-    "the norm of its part of W H. Strongest components first; features and samples are shaded by weight"
+    "the norm of its part of W H. Strongest components first; features and samples are shaded by weight."
 )
 _FACTORS = (
     "W says how much of each component is in each sample, H how much of each feature is in each component. "
     "Every row is relative to its maximum."
+)
+_STABILITY = (
+    "The stability is the mean silhouette of clusters of components: 1 if all restarts agree, 0 or less if "
+    "components cannot be distinguished. The error is that of the consensus with refitted usages."
 )
 _CANDIDATES = (
     "Mean and spread over repeats. The held-out error is the unexplained fraction of the squared norm of "
@@ -79,23 +86,16 @@ def describe_fit(
         if named
     ]
     pictures = [
-        (
-            drawings.shades(H[at].reshape(image_shape), H[at].max()),
-            f"{at} ({words.percent(shares[at])})",
-            None,
-        )
-        for at in listed
+        (drawings.shades(row.reshape(image_shape), row.max()), f"{at} ({words.percent(shares[at])})", None)
+        for at, row in zip(listed, H[listed], strict=True)
         if image_shape
     ]
     by_class = by_group(data.label_name, groups, "component")
-    entries = "the observed entries" if about["n_missing"] else "the data"
-    loss = f"{fitted.loss_name.title()} loss is {words.number(fitted.loss)}"
-    answer = f"{words.counted(k, 'component')}; the {loss}."
+    answer = f"{words.counted(k, 'component')}; the {fitted.loss_name.title()} loss is {fitted.loss:.4g}."
     if fitted.loss_name in ("frobenius", "huber") and error <= 1:
-        answer = (
-            f"{words.counted(k, 'component')} explain{'s' * (k == 1)} {words.percent(1.0 - error**2)} of the "
-            f"squared norm of {entries}{', columns scaled' * (scale is not None)}."
-        )
+        entries = "the observed entries" if about["n_missing"] else "the data"
+        entries += "" if scale is None else ", columns scaled"
+        answer = words.explained(k, "component", error, entries)
     return Record(
         "fit",
         f"Factorization of {about['source']}",
@@ -110,7 +110,7 @@ def describe_fit(
             (pictures or table)
             and [
                 "The components",
-                f"{_COMPONENTS}{', relative to the scale of each column' if scale is not None else ''}.",
+                _COMPONENTS if scale is None else f"{_COMPONENTS} Columns are relative to their scale.",
                 pictures and block("pictures", pictures=pictures),
                 table,
             ],
@@ -120,10 +120,7 @@ def describe_fit(
                 _FACTORS,
                 drawings.factor_map(W.T, "component", "samples"),
                 # Without names the order may mean something: wavelengths, time.
-                image_shape is None
-                and drawings.factor_map(
-                    relative, "component", "features", sort=data.column_names is not None
-                ),
+                drawings.factor_map(relative, "component", "features", sort=data.column_names is not None),
             ],
         ],
         **of_estimator(model),
@@ -158,11 +155,9 @@ def _outweighed(data: Table, loss: str | float = "frobenius", scale: Any = None)
     """Name columns that account for nearly all of the loss, and say what to do about it."""
     columns, share = dominant_columns(_data(data.X, scale), beta_of(loss)) or ([], 0.0)
     names = [str(at) if data.column_names is None else data.column_names[at] for at in columns]
-    others = data.X.shape[1] - len(names)
     hint = (
-        f"{' and '.join(names)} outweigh{'s' * (len(names) == 1)} the other {others} columns: "
-        f"{words.percent(share)} of what the loss measures. --scale max balances them, --drop leaves some "
-        "out."
+        f"{' and '.join(names)} outweigh{'s' * (len(names) == 1)} the other {data.X.shape[1] - len(names)} "
+        f"columns: {words.percent(share)} of what the loss measures. --scale max balances them."
     )
     return [hint] if names else []
 
@@ -223,13 +218,11 @@ def describe_anchors(model: Any, data: Table, seconds: float, W: Any) -> Record:
         "explained": 1.0 - error**2,
         **run_facts(model, chosen, seconds),
     }
-    ranked = values[: 2 * k + 10]
-    table = words.rows_of(anchors[:_N_LISTED], *anchors[0])
+    ranked, table = values[: 2 * k + 10], words.rows_of(anchors[:_N_LISTED], *anchors[0])
     return Record(
         "anchors",
         f"Anchors of {about['source']}",
-        f"{words.counted(k, 'sample')} explain{'s' * (k == 1)} "
-        f"{words.percent(max(1.0 - error**2, 0.0))} of the squared norm of the data.",
+        words.explained(k, "sample", error, "the data"),
         ["n_anchors", "relative_error", "seconds"],
         about,
         result,
@@ -293,3 +286,84 @@ def _estimate(name: str, estimate: Mapping[str, Any]) -> list[Any]:
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def describe_consensus(
+    model: Any,
+    data: Table,
+    seconds: float | None,
+    *,
+    scores: FloatArray | None = None,
+    names: Sequence[str] = (),
+    matches: Sequence[Any] | None = None,
+    groups: Sequence[Mapping[str, Any]] = (),
+    by: str | None = None,
+) -> Record:
+    """Return the record of a consensus, with scores of genes, or of mutational signatures, with matches."""
+    consensus, about = getattr(model, "consensus_", model), table_facts(data)
+    command, one, of = "consensus", "program", "Consensus programs"
+    if consensus is not model:
+        command, one, of = "signatures", "signature", "Mutational signatures"
+    best = next(each for each in consensus.ranks_ if each.n_components == consensus.n_components_)
+    restarts, k, stable, reason = consensus.restarts_, best.n_components, are_stable(best), model.rank_reason_
+    measures = {name: getattr(best, name).tolist() for name in ("stability", "recurrence", "usage")}
+    programs = words.entries_of(number=range(k), stable=map(bool, stable), **measures)
+    for at, program in enumerate(programs):
+        if scores is not None:
+            program["top_genes"] = words.strongest(scores[at], names, _N_GENES)
+        else:
+            program["spectrum"] = model.signatures_[at]
+            program |= {} if matches is None else asdict(matches[at])
+    n_stable, ranks = int(np.sum(stable)), [each.row() for each in consensus.ranks_]
+    result = {
+        "n_components": k,
+        **picked(best, "error", "n_outliers"),
+        "mean_stability": best.silhouette,
+        "reason": reason,
+        "n_stable": n_stable,
+        "n_found": len(best.density),
+        "n_restarts": len(restarts),
+        "converged": float(np.mean(restarts.converged[restarts.of(k)])),
+        **({} if seconds is None else {"seconds": seconds}),
+    }
+    unclear = len(ranks) == 1 or reason.startswith("No number stands out")
+    recommended = "" if unclear else " is recommended" if k == 1 else " are recommended"
+    numbers, *compared = ([row[name] for row in ranks] for name in ("n_components", "stability", "error"))
+    curves = drawings.curves(numbers, dict(zip(("stability", "error"), compared, strict=True)), f"{one}s", k)
+    table = words.rows_of(programs, "number", *measures, "top_genes", "name", "nearest", "cosine")
+    spectra = [
+        block("signature", shares=program["spectrum"], title=f"Signature {at}")
+        for at, program in enumerate(programs)
+        if scores is None
+    ]
+    return Record(
+        command,
+        f"{of} of {about['source']}",
+        f"{words.counted(k, one)}{recommended}, {'all' if n_stable == k else n_stable} of them stable.",
+        ["n_components", "mean_stability", "n_restarts"],
+        about,
+        result,
+        details={"ranks": ranks, "programs": programs, "groups": groups},
+        remarks=[reason],
+        table=table,
+        sections=[
+            [f"Which number of {one}s", reason, curves, _STABILITY, words.rows_of(ranks, *ranks[0])],
+            ["Do the restarts agree?", *_clustergram(best, one)],
+            [f"The {one}s", table, spectra and block("row", drawings=spectra)],
+            by_group(by, groups, one),
+        ],
+        **of_estimator(model),
+    )
+
+
+def _clustergram(best: Any, one: str) -> list[Any]:
+    """Return the similarities of some components of all restarts, sorted by cluster."""
+    shown = np.linspace(0, len(best.distances) - 1, min(_N_COMPARED, len(best.distances))).round().astype(int)
+    near = 1.0 - best.distances[np.ix_(shown, shown)].astype(float) / np.sqrt(2.0)
+    told = (
+        f"The {words.counted(len(best.density), one)} of all restarts are compared, but for "
+        f"{words.counted(best.n_outliers, 'outlier')} unlike those of other restarts. Squares along the "
+        "diagonal are clusters that many restarts found."
+    )
+    picture = (drawings.shades(near, 1.0), f"{one}s of all restarts, by cluster", None)
+    return [told, block("pictures", pictures=[picture], kind="huge")]

@@ -41,7 +41,6 @@ def describe(model: Any, documents: Any, seconds: float, proportions: Any, **inp
     )
     data = {
         "source": documents.source,
-        "kind": "texts" if documents.are_texts else "counts",
         "n_documents": len(shares),
         "n_words": model.n_features_in_,
         "n_used": len(model.word_indices_),
@@ -64,6 +63,10 @@ def describe(model: Any, documents: Any, seconds: float, proportions: Any, **inp
     table, n_documents = words.rows_of(topics, *_SHOWN), words.counted(len(shares), "document")
     merges, selection = model.hierarchy(), model.selection_
     course = None if documents.times is None else _over_time(model, shares, documents)
+    measures = selection and {"modularity": selection["modularity"], "NPMI": selection["npmi"]}
+    curves = selection and drawings.curves(
+        selection["candidates"], measures, "topics", k, selection["modularity_error"]
+    )
     leaves = [f"{entry['label']}  {entry['topic']}" for entry in topics]
     largest = max(topics, key=lambda entry: entry["proportion"])
     return Record(
@@ -87,7 +90,7 @@ def describe(model: Any, documents: Any, seconds: float, proportions: Any, **inp
         sections=[
             ["The topics", "Words are shaded by weight.", table],
             examples and ["Documents that are mostly about a topic", examples],
-            selection and ["How many topics", selection["reason"], _numbers(selection, k)],
+            selection and ["How many topics", selection["reason"], curves],
             course and ["Topics over time", *_course(course)],
             len(merges) > 1 and ["Tree over the topics", _TREE, block("tree", merges=merges, names=leaves)],
         ],
@@ -98,11 +101,6 @@ def describe(model: Any, documents: Any, seconds: float, proportions: Any, **inp
 def _beginning(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _N_LETTERS else f"{text[:_N_LETTERS].rsplit(' ', 1)[0]} …"
-
-
-def _numbers(selection: Mapping[str, Any], k: int) -> dict[str, Any]:
-    measures = {"modularity": selection["modularity"], "NPMI": selection["npmi"]}
-    return drawings.curves(selection["candidates"], measures, "topics", k, selection["modularity_error"])
 
 
 def _over_time(model: Any, proportions: Any, documents: Any) -> dict[str, Any]:

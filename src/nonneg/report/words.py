@@ -36,6 +36,12 @@ def percent(share: float) -> str:
     return "more than 99.9999%"
 
 
+def explained(count: int, noun: str, error: float, whole: str) -> str:
+    """Say how much of data something explains, by its relative error."""
+    part = percent(max(1.0 - error**2, 0.0))
+    return f"{counted(count, noun)} explain{'s' * (count == 1)} {part} of the squared norm of {whole}."
+
+
 def seconds(value: float) -> str:
     """Write a duration."""
     if value < 1:
