@@ -129,8 +129,8 @@ def to_device(array: Any, like: Array, dtype: Any = None) -> Array:
         return np.asarray(to_numpy(array), dtype=dtype, order="C")
     if type(array) is not type(like):
         # NumPy converts the type: PyTorch would wake its threads for it, which can take milliseconds.
-        floating = dtype is not None and "float" in str(dtype)
-        array = np.asarray(to_numpy(array), dtype=numpy_dtype(dtype) if floating else None, order="C")
+        own = numpy_dtype(dtype) if "float" in str(dtype) else None
+        array = np.asarray(to_numpy(array), dtype=own, order="C")
     return array_namespace(like).asarray(array, dtype=dtype, device=device_of(like))
 
 

@@ -3,13 +3,12 @@ products of float32 tensors are computed on it."""
 
 from __future__ import annotations
 
-import functools
 import re
 import sys
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -124,8 +123,13 @@ def free_memory(device: Any) -> float:
 @contextmanager
 def device_work(data: Any) -> Iterator[None]:
     """Work on data: their GPU is the current one, as kernels need it, and the error of a full one helps."""
+    current: Any = nullcontext()
+    if data.container not in ("dense", "sparse", "dask") and "torch" in sys.modules:
+        device = getattr(data.to_device(np.zeros(1)), "device", None)
+        if getattr(device, "type", None) == "cuda":
+            current = sys.modules["torch"].cuda.device(device)
     try:
-        with _current(data):
+        with current:
             yield
         return
     except Exception as error:
@@ -141,27 +145,6 @@ def device_work(data: Any) -> Iterator[None]:
         f"you can do: {single}ask for fewer components; pass X as a NumPy array or file with device='cuda': "
         f"what does not fit is streamed in blocks; or leave device out. ({first})"
     )
-
-
-def _current(data: Any) -> AbstractContextManager[Any]:
-    if data.container not in ("dense", "sparse", "dask") and "torch" in sys.modules:
-        device = getattr(data.to_device(np.zeros(1)), "device", None)
-        if getattr(device, "type", None) == "cuda":
-            return sys.modules["torch"].cuda.device(device)
-    return nullcontext()
-
-
-@functools.cache
-def warn_without_triton() -> None:
-    """Warn once if Triton is missing, where its kernels would have been used."""
-    if not is_installed("triton"):
-        # Iterations of HALS on 20000 x 2000, k=20 (docs/benchmarks/gpu.md).
-        warnings.warn(
-            "Triton is not installed, so the GPU runs array operations instead of compiled kernels: an "
-            "iteration may take 20 times as long. Install it with: pip install triton",
-            NonnegWarning,
-            stacklevel=2,
-        )
 
 
 @contextmanager

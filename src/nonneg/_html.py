@@ -17,10 +17,6 @@ class Raw(str):
 
     __slots__ = ()
 
-    def __html__(self) -> str:
-        """Return the text itself."""
-        return str(self)
-
 
 def element(tag: str, *children: Any, **attributes: Any) -> Raw:
     """Return an element; `class_` and `http_equiv` become class and http-equiv, None is left out."""
@@ -34,10 +30,10 @@ def element(tag: str, *children: Any, **attributes: Any) -> Raw:
 
 def joined(*children: Any) -> Raw:
     """Return several children as one; lists are taken apart, None is nothing, text is escaped."""
-    parts = []
+    parts: list[str] = []
     for child in children:
-        if hasattr(child, "__html__"):
-            parts.append(child.__html__())
+        if isinstance(child, Raw):
+            parts.append(child)
         elif isinstance(child, list | tuple):
             parts.append(joined(*child))
         elif child is not None:

@@ -19,8 +19,7 @@ def import_optional(name: str, *, extra: str, purpose: str) -> Any:
             raise
         # pip reads the extras of the nonneg that is installed, wherever it came from.
         raise MissingDependencyError(
-            f"{purpose} needs {wanted}, which is not installed. Install it with: "
-            f"pip install 'nonneg[{extra}]'"
+            f"{purpose} needs {wanted}, which is missing. Install it with: pip install 'nonneg[{extra}]'"
         ) from error
 
 

@@ -11,7 +11,6 @@ import functools
 import itertools
 import math
 import multiprocessing
-import numbers
 import os
 import sys
 import threading
@@ -21,6 +20,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from nonneg._arguments import is_count
 from nonneg.exceptions import InvalidParameterError
 
 Result = TypeVar("Result")
@@ -69,8 +69,7 @@ def current_threads() -> int:
 @contextmanager
 def threads(n_jobs: int | None) -> Iterator[None]:
     """Let kernels use `n_jobs` threads inside the block."""
-    whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
-    if n_jobs is not None and (not whole or n_jobs == 0):
+    if n_jobs is not None and (not is_count(n_jobs, -sys.maxsize) or n_jobs == 0):
         raise InvalidParameterError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}.")
     if n_jobs is not None and n_jobs < 0:
         n_jobs = max(1, available_threads() + 1 + n_jobs)
@@ -130,19 +129,6 @@ def parallel_for(
     return [part.result() for part in parts]
 
 
-def _find_libraries() -> None:
-    """Find the libraries that were loaded since the last call."""
-    global _n_modules
-    # A library comes with a module. Looking through all that is loaded takes milliseconds.
-    if len(sys.modules) == _n_modules:
-        return
-    from threadpoolctl import ThreadpoolController
-
-    for library in ThreadpoolController().select(user_api="blas").lib_controllers:
-        _libraries.setdefault(library.filepath, library)
-    _n_modules = len(sys.modules)
-
-
 def _set(counts: dict[str, int]) -> None:
     for path, count in counts.items():
         # threadpoolctl lets one thread at a time set the number of OpenBLAS, and ignores others in silence.
@@ -156,12 +142,18 @@ def _set(counts: dict[str, int]) -> None:
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
     """Hold BLAS to one thread."""
-    global _n_users
+    global _n_modules, _n_users
     # Most settings belong to the whole process: the first of several fits that run side by side makes them
     # and the last one takes them back, whatever their threads. OpenMP counts threads for each calling thread,
     # whose blocks end in the order of a stack. What is loaded meanwhile is held from the next block on.
     with _lock:
-        _find_libraries()
+        # A library comes with a module. Looking through all that is loaded takes milliseconds.
+        if len(sys.modules) != _n_modules:
+            from threadpoolctl import ThreadpoolController
+
+            for library in ThreadpoolController().select(user_api="blas").lib_controllers:
+                _libraries.setdefault(library.filepath, library)
+            _n_modules = len(sys.modules)
         counts = {path: each.get_num_threads() for path, each in _libraries.items() if path not in _before}
         of_thread = {
             path: count

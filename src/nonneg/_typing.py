@@ -8,11 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = Any
-"""An array of any namespace of the array API: NumPy, PyTorch, CuPy, array-api-strict.
-
-The standard has no importable type yet, so a type checker can only be told "anything"; the name says
-what is meant.
-"""
+"""An array of any namespace of the array API: NumPy, PyTorch, CuPy, array-api-strict. The standard has no
+importable type yet, so a type checker can only be told "anything"; the name says what is meant."""
 
 SampleArray: TypeAlias = Any
 """An array with one row per sample, in the container of the data: an `Array`, or a Dask array with the same

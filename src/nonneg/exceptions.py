@@ -40,8 +40,8 @@ class UnknownNameError(InvalidParameterError):
         names = sorted(known)
         near = difflib.get_close_matches(str(name), names, n=3)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        expected = f"{names}, or {other}" if other else f"{names}"
-        return cls(f"{what}={name!r} is not known. Expected one of {expected}.{hint}")
+        either = f", or {other}" if other else ""
+        return cls(f"{what}={name!r} is not known. Expected one of {names}{either}.{hint}")
 
 
 class ShapeError(InvalidParameterError):

@@ -22,7 +22,7 @@ def csr():
 
 
 @pytest.mark.torch
-@pytest.mark.filterwarnings("ignore:Sparse ", "ignore:Triton is not installed")
+@pytest.mark.filterwarnings("ignore:Sparse ")
 @pytest.mark.parametrize("gathered", [1, 10, 1 << 25])
 def test_sparse_products_without_triton(torch, csr, rng, monkeypatch, gathered):
     monkeypatch.setattr(sparse_kernels, "GATHERED", gathered)

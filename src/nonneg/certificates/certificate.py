@@ -9,7 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from nonneg._html import Raw, badge, table
+from nonneg._html import badge, table
 from nonneg.certificates.advice import advice_for, grade_of
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 
@@ -231,7 +231,7 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         rows = [
-            (Raw(badge(each.badge, each.grade)), each.name, f"{each.sentence} {each.advice}".rstrip())
+            (badge(each.badge, each.grade), each.name, f"{each.sentence} {each.advice}".rstrip())
             for each in self.statements
         ]
         return table(["verdict", "statement", "what it says"], rows) if rows else "(no statements)"

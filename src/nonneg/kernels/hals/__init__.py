@@ -13,7 +13,6 @@ import numpy as np
 
 from nonneg._arrays import is_cuda_tensor, is_float_array, on_gpu, serves_tensors
 from nonneg._compiled import core
-from nonneg._devices import warn_without_triton
 from nonneg._threads import BLAS, parallel_for, team_size
 from nonneg.kernels.grams import DenseGrams, Gram, ListedGrams, WeightedGrams
 from nonneg.kernels.hals import array_api
@@ -72,7 +71,6 @@ def hals_passes(
 
         if triton.is_supported(factor):
             return triton.hals_passes(factor, gram, cross, order, max_passes, shrink)
-        warn_without_triton()
     turns = np.arange(factor.shape[1]) if order is None else np.asarray(order, dtype=np.int64)
     options = (turns, max_passes, shrink)
     compiled = core() if is_float_array(factor) else None
@@ -147,5 +145,4 @@ def batched_hals(
 
         if triton.is_supported(factor[0]):
             return triton.batched_hals(factor, gram, cross, max_passes, shrink)
-        warn_without_triton()
     return array_api.batched_hals(factor, gram, cross, range(factor.shape[2]), max_passes, shrink)

@@ -6,8 +6,6 @@ from typing import Any
 
 from array_api_compat import array_namespace, is_torch_array
 
-from nonneg._devices import warn_without_triton
-
 # Entries of a factor that are gathered at a time.
 GATHERED = 1 << 25
 
@@ -25,7 +23,6 @@ def _matrix(indptr: Any, indices: Any, data: Any, n_columns: int) -> Any:
 
 def sparse_times(indptr: Any, indices: Any, data: Any, Bt: Any, plan: Any = None) -> Any:
     """Multiply a CSR matrix with a tall dense one; see `kernels.sparse_products.sparse_times`."""
-    warn_without_triton()
     return _matrix(indptr, indices, data, int(Bt.shape[0])) @ Bt
 
 
