@@ -80,8 +80,6 @@ def test_columns_stored_first_are_read_whole_or_refused(X, tmp_path):
     np.testing.assert_array_equal(dense(open_matrix(path).read_all()), X)
     with pytest.raises(FileFormatError, match=r"stored by columns .* Store it as CSR"):
         open_matrix(path, memory=1200).cuts()
-    with pytest.raises(FileFormatError, match="Store it as CSR"):
-        open_matrix(path, memory=1200).read_rows(3, 5)
 
 
 def test_memory_mapped_arrays_are_read_from_their_file(X, tmp_path):

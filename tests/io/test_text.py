@@ -190,24 +190,6 @@ def test_what_is_left_out_may_be_text_but_no_row_may_be_short(tmp_path):
         read_table(path, selection=Selection(columns=("a",)))
 
 
-@pytest.mark.parametrize(
-    ("text", "remedy"),
-    [
-        (lines("x,2,3", "4,5,6"), r"pass header=True \(--header\) or index=True \(--index\)"),
-        (lines("1,x,3,4", "4,5,6,7"), r"pass header=True \(--header\)\."),
-        (lines("1,2,3", "x,5,6"), r"pass index=True \(--index\)\."),
-        (lines("1,2,3", "4,x,6"), r"leave it out with --drop 1, or .* --label-column\.$"),
-        (lines("a,b", "1,x", "3,4"), "leave it out with --drop b, or"),
-        (lines("a,b", "x,1", "3,4"), r"pass index=True \(--index\)\."),
-    ],
-)
-def test_the_remedy_depends_on_the_place_of_the_cell(text, remedy, tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text(text)
-    with pytest.raises(FileFormatError, match=remedy):
-        read_table(path)
-
-
 def test_only_names_of_rows_are_no_table(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(lines("1", "2"))
@@ -244,11 +226,6 @@ def test_a_truncated_gzip_is_refused(tmp_path):
     path.write_bytes(b"1,2\n3,4\n")
     with pytest.raises(FileFormatError, match="corrupt or truncated"):
         read_table(path)
-
-
-def test_options_are_checked(tmp_path):
-    with pytest.raises(InvalidParameterError, match="header='maybe'"):
-        read_table(tmp_path / "t.csv", header="maybe")
 
 
 @pytest.mark.parametrize("delimiter", ["ab", ""])
@@ -301,17 +278,16 @@ def test_an_empty_first_cell_makes_a_header(tmp_path):
     np.testing.assert_array_equal(read_table(path).X, [[np.nan, 2, 9], [np.nan, 3, 4], [5, 6, 7]])
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("t.csv", lines("a,b", '"1,234",2', '"12,345,678.5",3'), [[1234, 2], [12345678.5, 3]]),
-        ("t.tsv", lines("a\tb", "1,234\t2", "5,678,901\t3"), [[1234, 2], [5678901, 3]]),
-        ("t.tsv", lines("a\tb", "1,234\t2,5", "0,125\t3"), [[1.234, 2.5], [0.125, 3]]),
-    ],
-)
-def test_thousands_separators_are_told_from_decimal_commas(name, text, expected, tmp_path):
-    (tmp_path / name).write_text(text)
-    np.testing.assert_array_equal(read_table(tmp_path / name).X, expected)
+def test_commas_in_numbers(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(lines("a,b", '"1,234",2', '"12,345,678.5",3'))
+    np.testing.assert_array_equal(read_table(path).X, [[1234, 2], [12345678.5, 3]])
+    path.write_text(lines("a;b", "1,234;2,5", "0,125;3"))
+    np.testing.assert_array_equal(read_table(path).X, [[1.234, 2.5], [0.125, 3]])
+    path = tmp_path / "t.tsv"
+    path.write_text(lines("a\tb", "1\t2,5"))
+    with pytest.raises(FileFormatError, match="expected a number, got '2,5'"):
+        read_table(path)
 
 
 def test_names_of_columns_that_occur_twice_are_numbered(tmp_path):

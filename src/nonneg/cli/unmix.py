@@ -104,7 +104,10 @@ def read_image(path: Path, options: argparse.Namespace) -> Cube:
     from nonneg.applications.hyperspectral import read_cube
 
     bands = "all" if options.all_bands else None
-    return read_cube(path, variable=options.variable, no_data=options.no_data, bands=bands)
+    wavelengths = read_numbers(getattr(options, "wavelengths", None))
+    return read_cube(
+        path, variable=options.variable, wavelengths=wavelengths, no_data=options.no_data, bands=bands
+    )
 
 
 def _opened(options: argparse.Namespace) -> tuple[Cube, Any]:

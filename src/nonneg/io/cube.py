@@ -21,7 +21,6 @@ from nonneg.exceptions import (
     DataChangedWarning,
     DataTypeError,
     FileFormatError,
-    NonnegWarning,
     OutputError,
     ShapeError,
 )
@@ -123,20 +122,19 @@ class Cube:
 
 def _checked_bands(bands: Any, n_bands: int) -> BoolArray:
     flags = np.asarray(bands)
-    if flags.shape != (n_bands,) or (flags.dtype != bool and not np.isin(flags, (0, 1)).all()):
+    are_flags = flags.dtype == bool or np.isin(flags, (0, 1)).all()
+    if flags.shape != (n_bands,) or not are_flags or not flags.any():
         raise ShapeError(
-            f"Expected bands to be 'all' or {n_bands} entries, True for each band to use and False for the "
-            f"others, got an array of shape {flags.shape}."
+            f"Expected bands to be 'all' or {n_bands} entries, True for each band to use (at least one) and "
+            f"False for the others, got an array of shape {flags.shape}."
         )
-    if not flags.any():
-        raise ShapeError(f"bands leaves none of {n_bands} bands. Expected True for those to use.")
     return flags.astype(bool)
 
 
 def as_cube(cube: Any, *, wavelengths: Any = None, no_data: float | None = None, bands: Any = None) -> Cube:
     """Make a cube of an array, or complete one."""
     if isinstance(cube, str | os.PathLike):
-        cube = read_cube(cube, bands=bands)
+        cube = read_cube(cube, wavelengths=wavelengths, bands=bands)
     if not isinstance(cube, Cube):
         cube = Cube(cube if hasattr(cube, "dtype") else np.asarray(cube))
     changes: dict[str, Any] = {}
@@ -194,7 +192,7 @@ def read_cube(
         raise FileFormatError(f"{place} does not exist. Expected a cube: {WORDS}.")
     elif header_of(place) is not None:
         check_variable(variable, place, "an ENVI image", several=False)
-        cube = read_with("an ENVI image", place, lambda: _read_envi(place, all_bands=bands is not None))
+        cube = read_with("an ENVI image", place, lambda: _read_envi(place, wavelengths, bands))
         if n_bad := int((~cube.kept).sum()):
             warnings.warn(
                 f"{n_bad} of {cube.shape[2]} bands of {place.name} are left out: its header flags them as "
@@ -218,16 +216,10 @@ def _stored_cube(path: Path, variable: str | None) -> Cube:
         arrays = {name: _pixel_cube(array, *shape) for name, array in arrays.items()}
     cube = Cube(choose_array(arrays, variable, str(path), cube=True), source=str(path))
     wavelengths = np.ravel(arrays.get("wavelengths", arrays.get("wavelength", ())))
-    if wavelengths.size == cube.shape[2]:
-        return replace(cube, wavelengths=in_nanometers(wavelengths))
-    if wavelengths.size:
-        warnings.warn(
-            f"The wavelengths in {path} are not used: there are {wavelengths.size} of them for "
-            f"{cube.shape[2]} bands, the last axis of the cube.",
-            NonnegWarning,
-            stacklevel=2,
-        )
-    return cube
+    # Those of other bands are of no use.
+    return (
+        replace(cube, wavelengths=in_nanometers(wavelengths)) if wavelengths.size == cube.shape[2] else cube
+    )
 
 
 def _pixel_cube(array: Any, rows: int, columns: int) -> Any:
@@ -249,8 +241,8 @@ def header_of(path: Path) -> Path | None:
     return None
 
 
-def _read_envi(path: Path, *, all_bands: bool) -> Cube:
-    """Open an image, whose values are mapped from the file, not read."""
+def _read_envi(path: Path, wavelengths: Any, bands: Any) -> Cube:
+    """Open an image, whose values are mapped from the file; what is known is not looked for in the header."""
     values, entries = _opened(path, library=False)
     scale = float(entries.get("reflectance scale factor", 1.0))
     if not 0 < scale < np.inf:
@@ -261,11 +253,11 @@ def _read_envi(path: Path, *, all_bands: bool) -> Cube:
     n_bands = values.shape[2]
     return Cube(
         values,
-        _wavelengths(entries, n_bands, path),
+        None if wavelengths is not None else _wavelengths(entries, n_bands, path),
         float(entries["data ignore value"]) if "data ignore value" in entries else None,
         str(path),
         {name: entries[name] for name in _PLACE if name in entries},
-        None if all_bands else _good_bands(entries, n_bands, path),
+        None if bands is not None else _good_bands(entries, n_bands, path),
         scale,
     )
 
@@ -343,31 +335,26 @@ def _listed(entries: Mapping[str, str], name: str) -> list[str]:
     return words[:-1] if words[-1] == "" else words  # after a comma at the end
 
 
-def _of_bands(entries: Mapping[str, str], name: str, n_bands: int) -> tuple[FloatArray, str]:
-    """Return a list of a header with a number for each band, and what is wrong with it."""
-    listed = _listed(entries, name)
+def _of_bands(entries: Mapping[str, str], name: str, n_bands: int, path: Path, remedy: str) -> FloatArray:
+    """Return a list of a header with a number for each band."""
     try:
-        numbers = np.asarray(listed, dtype=np.float64)
+        numbers = np.array(_listed(entries, name), dtype=np.float64)
     except ValueError:
-        numbers = np.full(len(listed), np.nan)
+        numbers = np.empty(0)
     if len(numbers) != n_bands:
-        return numbers, f"has {len(numbers)} entries, but there are {n_bands} bands"
-    return numbers, "" if np.isfinite(numbers).all() else "has entries that are not numbers"
+        raise FileFormatError(
+            f"The header of {path} has a list '{name}' that is not one number for each of {n_bands} bands. "
+            f"Correct it, or pass {remedy}."
+        )
+    return numbers
 
 
 def _good_bands(entries: Mapping[str, str], n_bands: int, path: Path) -> BoolArray | None:
     """Return which bands the list of bad bands of a header (``bbl``) leaves; None for all."""
     if "bbl" not in entries:
         return None
-    factors, fault = _of_bands(entries, "bbl", n_bands)
-    if not (fault or factors.any()):
-        fault = f"flags all {n_bands} bands as bad: 0 is bad, 1 is good"
-    if fault:
-        raise FileFormatError(
-            f"The list of bad bands (bbl) in the header of {path} {fault}. Correct it, or keep all bands "
-            "with bands='all' (--all-bands)."
-        )
-    return None if factors.all() else factors != 0
+    good = _of_bands(entries, "bbl", n_bands, path, "bands='all' (--all-bands)") != 0
+    return None if good.all() else good
 
 
 def _wavelengths(entries: Mapping[str, str], n_bands: int, path: Path) -> FloatArray | None:
@@ -375,15 +362,7 @@ def _wavelengths(entries: Mapping[str, str], n_bands: int, path: Path) -> FloatA
     unit = entries.get("wavelength units", "").lower()
     if "wavelength" not in entries or unit in _NO_LENGTHS:
         return None
-    places, fault = _of_bands(entries, "wavelength", n_bands)
-    if fault:
-        warnings.warn(
-            f"The wavelengths in the header of {path} are not used: the list {fault}. Correct it, or pass "
-            "wavelengths= (--wavelengths).",
-            NonnegWarning,
-            stacklevel=3,
-        )
-        return None
+    places = _of_bands(entries, "wavelength", n_bands, path, "wavelengths= (--wavelengths)")
     factor = _NANOMETERS.get(unit.removesuffix("s").replace("metre", "meter"))
     return in_nanometers(places) if factor is None else places * factor
 
@@ -395,23 +374,51 @@ def in_nanometers(wavelengths: Any) -> FloatArray:
     return 1e3 * places if places.size and ((places >= low) & (places < high)).all() else places
 
 
-def write_envi(
-    path: Path, values: FloatArray, names: Sequence[str], georeference: Mapping[str, str]
+def write_maps(
+    path: str | os.PathLike[str],
+    maps: Any,
+    names: Sequence[str] | None = None,
+    *,
+    georeference: Mapping[str, str] | None = None,
 ) -> list[Path]:
-    """Write an image of floating-point numbers, one plane per name."""
-    rows, columns, bands = values.shape
-    plain = [str(name).translate(str.maketrans(",{}\n", "    ")).strip() for name in names]
+    """Write abundance maps as an ENVI image.
+
+    Parameters
+    ----------
+    path : path
+        ``NAME.hdr``; the maps themselves are in ``NAME.img``.
+    maps : array of shape (n_rows, n_columns, n_endmembers)
+        The maps, one per band; NaN for pixels without data.
+    names : sequence of str, optional
+        The names of the endmembers, for the header.
+    georeference : mapping of str to str, optional
+        The georeference for the header: `Cube.georeference` of the image.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files that were written.
+    """
+    place, planes = Path(path), np.asarray(maps)
+    labels = [f"endmember {at}" for at in range(planes.shape[-1])] if names is None else list(names)
+    if planes.ndim != 3 or len(labels) != planes.shape[2]:
+        raise ShapeError(
+            f"Expected maps of shape (rows, columns, endmembers) and a name for each endmember, got an array "
+            f"of shape {planes.shape} and {len(labels)} names."
+        )
+    if place.suffix.lower() != ".hdr":
+        raise FileFormatError(f"Expected a name that ends in .hdr, got {place.name}.")
+    single = planes.dtype == np.float32
+    labels = [str(name).translate(str.maketrans(",{}\n", "    ")).strip() for name in labels]
     entries: dict[str, Any] = {
-        "samples": columns, "lines": rows, "bands": bands, "header offset": 0, "file type": "ENVI Standard",
-        "data type": 4 if values.dtype == np.float32 else 5, "interleave": "bsq", "byte order": 0,
-        "band names": f"{{{', '.join(plain)}}}", **georeference,
+        "samples": planes.shape[1], "lines": planes.shape[0], "bands": planes.shape[2], "header offset": 0,
+        "file type": "ENVI Standard", "data type": 4 if single else 5, "interleave": "bsq", "byte order": 0,
+        "band names": f"{{{', '.join(labels)}}}", "data ignore value": "nan", **(georeference or {}),
     }  # fmt: skip
-    if np.isnan(values).any():
-        entries["data ignore value"] = "nan"
-    numbers = path.with_suffix(".img")
+    numbers = place.with_suffix(".img")
     try:
-        path.write_text("ENVI\n" + "".join(f"{name} = {value}\n" for name, value in entries.items()))
-        np.moveaxis(values, 2, 0).astype("<f4" if values.dtype == np.float32 else "<f8").tofile(numbers)
+        place.write_text("ENVI\n" + "".join(f"{name} = {value}\n" for name, value in entries.items()))
+        np.moveaxis(planes, 2, 0).astype("<f4" if single else "<f8").tofile(numbers)
     except OSError as error:
-        raise OutputError(f"{path} could not be written: {error.strerror or error}.") from error
-    return [path, numbers]
+        raise OutputError(f"{place} could not be written: {error.strerror or error}.") from error
+    return [place, numbers]

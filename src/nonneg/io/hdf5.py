@@ -14,7 +14,7 @@ import numpy as np
 from nonneg._optional import import_optional
 from nonneg.exceptions import FileFormatError
 from nonneg.io.stored import ArrayRows, CompressedRows, StoredMatrix
-from nonneg.io.table import ReadOptions, check_variable, choose_array
+from nonneg.io.table import ReadOptions, check_variable
 
 _WALK_SECONDS = 120.0
 # Attributes and small arrays of at most a thousand nodes: groups of other tools may hold many more.
@@ -117,10 +117,10 @@ def unique_names(names: list[str], identifiers: list[str]) -> list[str]:
 HIGHLY_VARIABLE = "highly_variable"
 
 
-def node_rows(node: Any, source: str, memory: int, file: Any = None) -> StoredMatrix:
+def node_rows(node: Any, source: str) -> StoredMatrix:
     """Open a dataset of HDF5 or Zarr, or a group that contains a sparse matrix as AnnData writes it."""
     if not is_group(node):
-        return ArrayRows(node, source, memory, file=file)
+        return ArrayRows(node, source)
     (kind,) = text_of([node.attrs.get("encoding-type", "")])
     shape = tuple(int(length) for length in node.attrs.get("shape", ()))
     if kind[:3] not in ("csr", "csc") or len(shape) != 2:
@@ -128,45 +128,40 @@ def node_rows(node: Any, source: str, memory: int, file: Any = None) -> StoredMa
             f"{source} stores {node.name} as {kind or 'a group'!r} of shape {shape}; "
             "expected a dense array, csr_matrix or csc_matrix of two dimensions."
         )
-    return _compressed(node, shape, source, memory, file, by_columns=kind.startswith("csc"))
+    by_columns = kind.startswith("csc")
+    return CompressedRows(node["data"], node["indices"], node["indptr"], shape, source, by_columns=by_columns)
 
 
-def _compressed(
-    group: Any, shape: tuple[int, int], source: str, memory: int, file: Any, *, by_columns: bool = False
-) -> StoredMatrix:
-    data, indices, indptr = (group[name] for name in ("data", "indices", "indptr"))
-    return CompressedRows(data, indices, indptr, shape, source, memory, by_columns=by_columns, file=file)
-
-
-def open_h5ad(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
+def open_h5ad(path: Path, options: ReadOptions) -> StoredMatrix:
     """Open a matrix of an AnnData file."""
     file = open_checked(path, "Reading a .h5ad file")
-    return _annotated(file, options, str(path), memory, file)
+    stored = _annotated(file, options, str(path))
+    stored.file = file
+    return stored
 
 
-def open_zarr(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
-    """Open a Zarr array, one of a group, or the matrix of an AnnData store."""
+def open_zarr(path: Path, options: ReadOptions) -> StoredMatrix:
+    """Open a Zarr array, one of a group that `variable` names, or the matrix of an AnnData store."""
     zarr = import_optional("zarr", extra="formats", purpose="Reading a Zarr array")
     node = zarr.open(str(path), mode="r")
-    if not is_group(node):
-        check_variable(options.variable, path, "a Zarr array", several=False)
-        return node_rows(node, str(path), memory)
-    if "X" in node or options.variable is not None:
-        return _annotated(node, options, str(path), memory)
-    return node_rows(choose_array(dict(node.arrays()), None, str(path)), str(path), memory)
+    if is_group(node):
+        return _annotated(node, options, str(path))
+    check_variable(options.variable, path, "a Zarr array", several=False)
+    return node_rows(node, str(path))
 
 
-def _annotated(root: Any, options: ReadOptions, source: str, memory: int, file: Any = None) -> StoredMatrix:
+def _annotated(root: Any, options: ReadOptions, source: str) -> StoredMatrix:
     """Open X or the chosen layer of an AnnData store, with the names of cells and variables."""
     wanted = options.variable or "X"
     if wanted not in root:
-        known = [name for name in ("X", "raw/X") if name in root]
+        known = [name for name in root if not is_group(root[name])]
+        known += [name for name in ("X", "raw/X") if name in root and name not in known]
         known += [f"layers/{name}" for name in root.get("layers", {})]
         raise FileFormatError(
             f"{source} contains no {wanted!r}. It contains: {', '.join(known) or 'no matrix'}. "
             "Choose one with variable='NAME' (--variable NAME)."
         )
-    stored = node_rows(root[wanted], source, memory, file)
+    stored = node_rows(root[wanted], source)
     annotated = root["raw"] if wanted.startswith("raw/") else root
     stored.row_names, stored.column_names = _names(root, "obs"), _names(annotated, "var")
     if options.highly_variable:
@@ -221,25 +216,28 @@ def read_cell_column(path: Path, name: str) -> tuple[str, ...]:
         return tuple(_column(frame[name], name))
 
 
-def open_hdf5(path: Path, options: ReadOptions, memory: int) -> StoredMatrix:
+def open_hdf5(path: Path, options: ReadOptions) -> StoredMatrix:
     """Open the counts of 10x Genomics, or the dataset that `variable` names."""
     file = open_checked(path, "Reading an HDF5 file")
     contents = ", ".join(file) or "nothing"
     if options.variable is not None:
         if options.variable not in file:
             raise FileFormatError(f"{path} contains no {options.variable!r}. It contains: {contents}.")
-        return node_rows(file[options.variable], str(path), memory, file)
-    group = file.get("matrix", {})
-    if "features" not in group:
-        raise FileFormatError(
-            f"{path} is not a 10x Genomics matrix (Cell Ranger 3 or later): there is no group 'matrix' with "
-            f"'features'. It contains: {contents}. Choose a dataset with variable='NAME' (--variable NAME), "
-            "or save the data as .npy, .npz or .h5ad."
-        )
-    # The file holds features x cells by columns, which is cells x features by rows.
-    n_features, n_cells = (int(length) for length in group["shape"][()])
-    stored = _compressed(group, (n_cells, n_features), str(path), memory, file)
-    stored.row_names = text_of(group["barcodes"][()])
-    names, identifiers = (text_of(group[f"features/{part}"][()]) for part in ("name", "id"))
-    stored.column_names = unique_names(names, identifiers)
+        stored = node_rows(file[options.variable], str(path))
+    else:
+        group = file.get("matrix", {})
+        if "features" not in group:
+            raise FileFormatError(
+                f"{path} is not a 10x Genomics matrix (Cell Ranger 3 or later): there is no group 'matrix' "
+                f"with 'features'. It contains: {contents}. Choose a dataset with variable='NAME' "
+                "(--variable NAME), or save the data as .npy, .npz or .h5ad."
+            )
+        # The file holds features x cells by columns, which is cells x features by rows.
+        n_features, n_cells = (int(length) for length in group["shape"][()])
+        shape = n_cells, n_features
+        stored = CompressedRows(group["data"], group["indices"], group["indptr"], shape, str(path))
+        stored.row_names = text_of(group["barcodes"][()])
+        names, identifiers = (text_of(group[f"features/{part}"][()]) for part in ("name", "id"))
+        stored.column_names = unique_names(names, identifiers)
+    stored.file = file
     return stored

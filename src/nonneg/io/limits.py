@@ -22,27 +22,27 @@ _BUFFER = 1 << 20
 
 def expansion_limit(path: Path) -> float:
     """Return the number of bytes that the file may expand to."""
-    given = os.environ.get(MAX_EXPANSION, "").strip()
-    try:
-        ratio = float(given) if given else _RATIO
-    except ValueError as error:
+    return max(float(_ALWAYS), float(os.environ.get(MAX_EXPANSION, _RATIO)) * path.stat().st_size)
+
+
+def check_expansion(n_bytes: float, path: Path) -> None:
+    """Reject a file that expands too far."""
+    if n_bytes > (limit := expansion_limit(path)):
         raise FileFormatError(
-            f"{MAX_EXPANSION}={given!r} is not a number. Expected how many times its own size a compressed "
-            "file may expand to."
-        ) from error
-    return max(float(_ALWAYS), ratio * path.stat().st_size)
+            f"{path} expands to more than {limit / 1e9:.3g} GB, over {_RATIO:g} times its own "
+            f"size, and is rejected. If you trust it, set the environment variable {MAX_EXPANSION} to a "
+            "larger ratio, or decompress it first."
+        )
 
 
 def check_archive(archive: zipfile.ZipFile, path: Path) -> None:
     """Reject a zip archive that expands too far."""
-    if sum(member.file_size for member in archive.infolist()) > expansion_limit(path):
-        raise too_large(path)
+    check_expansion(sum(member.file_size for member in archive.infolist()), path)
 
 
 def check_rows(n_rows: int, path: Path) -> None:
     """Reject a sparse matrix whose rows, nearly all of them empty, take far more memory than the file."""
-    if 8.0 * n_rows > expansion_limit(path):
-        raise too_large(path)
+    check_expansion(8.0 * n_rows, path)
 
 
 def open_bytes(path: Path) -> IO[bytes]:
@@ -59,28 +59,17 @@ def open_text(path: Path, encoding: str = "utf-8", newline: str | None = None) -
 
 class _LimitedGzip(io.RawIOBase):
     def __init__(self, path: Path) -> None:
-        self._path, self._stream = path, gzip.GzipFile(path, "rb")
-        self._rest = expansion_limit(path)
+        self._path, self._stream, self._n_bytes = path, gzip.GzipFile(path, "rb"), 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         n_bytes = self._stream.readinto(buffer)
-        self._rest -= n_bytes
-        if self._rest < 0:
-            raise too_large(self._path)
+        self._n_bytes += n_bytes
+        check_expansion(self._n_bytes, self._path)
         return n_bytes
 
     def close(self) -> None:
         self._stream.close()
         super().close()
-
-
-def too_large(path: Path) -> FileFormatError:
-    """Build the error for a file that expands too far."""
-    return FileFormatError(
-        f"{path} expands to more than {expansion_limit(path) / 1e9:.3g} GB, over {_RATIO:g} times its own "
-        f"size, and is rejected. If you trust it, set the environment variable {MAX_EXPANSION} to a larger "
-        "ratio, or decompress it first."
-    )

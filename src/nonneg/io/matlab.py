@@ -14,7 +14,7 @@ from scipy import io
 
 from nonneg.exceptions import FileFormatError
 from nonneg.io.hdf5 import is_group, open_checked, text_of
-from nonneg.io.limits import expansion_limit, too_large
+from nonneg.io.limits import check_expansion, expansion_limit
 from nonneg.io.table import ReadOptions, Table, choose_array, compressed_matrix
 
 _INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
@@ -115,8 +115,6 @@ def _check_matrix(content: Any, order: str) -> None:
 
 def _inflated(packed: Any, path: Path) -> bytes:
     """Decompress an element, as far as a file of this size may expand."""
-    engine = zlib.decompressobj()
-    content = engine.decompress(packed, int(expansion_limit(path)))
-    if engine.unconsumed_tail:
-        raise too_large(path)
+    content = zlib.decompressobj().decompress(packed, int(expansion_limit(path)) + 1)
+    check_expansion(len(content), path)
     return content

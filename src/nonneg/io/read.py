@@ -26,7 +26,7 @@ class Format:
     kind: str
     words: str
     read: Callable[[Path, ReadOptions], Table] | None = None
-    open: Callable[[Path, ReadOptions, int], StoredMatrix] | None = None
+    open: Callable[[Path, ReadOptions], StoredMatrix] | None = None
     several: bool = False  # whether a file may hold more than one array, so that `variable` chooses
     has_columns: bool = False  # whether columns are chosen as they are read: the others may contain text
 
@@ -64,7 +64,7 @@ def _read(form: Format, path: Path, options: ReadOptions) -> Table:
     if form.read is not None:
         return form.read(path, options)
     assert form.open is not None
-    with form.open(path, options, checked_memory(None)) as stored:
+    with form.open(path, options) as stored:
         return Table(
             stored.read_stored(0, stored.shape[0]),
             stored.row_names,
@@ -80,17 +80,13 @@ def read_with(words: str, place: Path, read: Callable[[], Result]) -> Result:
         return read()
     except (NonnegError, MemoryError):
         raise
-    except PermissionError as error:
-        raise FileFormatError(
-            f"{place} cannot be opened: permission denied. Make it readable first (chmod u+r)."
-        ) from error
     except Exception as error:
         # The libraries below raise whatever their parsers stumble over (zlib.error, KeyError); for a user
         # all of them mean that the file is not what its name says.
         reason = str(error).strip().splitlines()
         raise FileFormatError(
             f"{place} could not be read as {words}: {reason[0] if reason else type(error).__name__}. "
-            "It may be corrupt or truncated; write it again from its source."
+            "If it is corrupt or truncated, write it again from its source."
         ) from error
 
 
@@ -162,10 +158,12 @@ def open_stored(path: Path, options: ReadOptions, memory: Any) -> StoredMatrix:
             ".npy, .zarr, .h5ad or .parquet."
         )
     memory = checked_memory(memory)
-    return read_with(form.words, path, lambda: opener(path, options, memory))
+    stored = read_with(form.words, path, lambda: opener(path, options))
+    stored.memory = memory
+    return stored
 
 
-def as_stored(X: Any, memory: Any = None) -> StoredMatrix | None:
+def as_stored(X: Any) -> StoredMatrix | None:
     """Return an array on disk as a matrix that is read by rows; None for arrays in memory.
 
     Takes what `open_matrix` returns, `numpy.memmap`, Zarr arrays, HDF5 datasets, groups of either in
@@ -174,7 +172,7 @@ def as_stored(X: Any, memory: Any = None) -> StoredMatrix | None:
     if isinstance(X, StoredMatrix):
         return X
     if isinstance(X, np.memmap):
-        return memmap_rows(X, memory) if X.ndim == 2 and X.dtype.kind in "biuf" else None
+        return memmap_rows(X) if X.ndim == 2 and X.dtype.kind in "biuf" else None
     library = type(X).__module__.partition(".")[0]
     if library == "anndata" and hasattr(X, "group") and hasattr(X, "format"):
         X = X.group
@@ -182,7 +180,7 @@ def as_stored(X: Any, memory: Any = None) -> StoredMatrix | None:
     if library not in ("h5py", "zarr") or not (hdf5.is_group(X) or hasattr(X, "shape")):
         return None
     name = getattr(getattr(X, "file", None), "filename", None) or str(getattr(X, "store", "")) or library
-    return hdf5.node_rows(X, str(name), checked_memory(memory))
+    return hdf5.node_rows(X, str(name))
 
 
 ZARR = Format("zarr", "a Zarr array or AnnData store", open=hdf5.open_zarr, several=True)
@@ -190,9 +188,7 @@ TEN_X_FOLDER = Format(
     "10x", "a folder with matrix.mtx, barcodes.tsv and features.tsv", matrix_market.read_tenx_folder
 )
 FORMATS = {
-    ".npy": Format(
-        "npy", "a NumPy array", open=lambda path, options, memory: memmap_rows(npz.map_array(path), memory)
-    ),
+    ".npy": Format("npy", "a NumPy array", open=lambda path, options: memmap_rows(npz.map_array(path))),
     ".npz": Format("npz", "NumPy arrays, or a SciPy sparse matrix", npz.read_npz, several=True),
     ".csv": Format("csv", "comma-separated text", text.read, has_columns=True),
     ".tsv": Format("tsv", "tab-separated text", text.read, has_columns=True),
@@ -217,8 +213,6 @@ def format_of(path: Path) -> Format:
     if path.is_dir():
         return ZARR if path.name.lower().endswith(".zarr") else TEN_X_FOLDER
     if not path.exists():
-        if str(path) == "-":
-            raise FileFormatError("Standard input is not read: write the data to a file, and give its path.")
         folder = "" if path.parent.is_dir() else f" Nor does the folder {path.parent}."
         raise FileFormatError(f"{path} does not exist.{folder}")
     name = path.name.lower()

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ class StoredMatrix(AbstractContextManager["StoredMatrix"], ABC):
     columns: IntArray | None = None  # the chosen columns; None for all
     converted_dtype: np.dtype[Any] | None = None  # what the user wants the entries to be
     chunk_rows: int = 1  # rows that are stored together
-    _file: Any = None  # what `close` closes
+    file: Any = None  # what `close` closes
 
     def __init__(self, source: str, shape: Any, dtype: Any, memory: Any = None) -> None:
         self.source, self.dtype = source, np.dtype(dtype)
@@ -193,8 +194,8 @@ class StoredMatrix(AbstractContextManager["StoredMatrix"], ABC):
 
     def close(self) -> None:
         """Close the file, if it was opened for this matrix."""
-        if self._file is not None:
-            self._file.close()
+        if self.file is not None:
+            self.file.close()
 
     def __exit__(self, *error: object) -> None:
         """Close the file."""
@@ -204,10 +205,8 @@ class StoredMatrix(AbstractContextManager["StoredMatrix"], ABC):
 class FileRows(StoredMatrix):
     """Rows that lie one after another in a file."""
 
-    def __init__(
-        self, path: str | os.PathLike[str], shape: Any, dtype: Any, offset: int, memory: Any = None
-    ) -> None:
-        super().__init__(str(path), shape, dtype, memory)
+    def __init__(self, path: str | os.PathLike[str], shape: Any, dtype: Any, offset: int) -> None:
+        super().__init__(str(path), shape, dtype)
         self.path, self.offset = Path(path).absolute(), int(offset)
         size = self.path.stat().st_size
         if size < self.offset + self.n_bytes:
@@ -216,35 +215,34 @@ class FileRows(StoredMatrix):
                 f"{self.dtype} needs {self.offset + self.n_bytes}. Write it again from its source."
             )
 
-    def _read(self, start: int, stop: int) -> Any:
-        n_columns = self._stored_shape[1]
+    def _fill(self, rows: Any, start: int) -> None:
+        """Read from a row on into a C-contiguous array of the stored type."""
         # Opened for each range: threads read at once, and no descriptor outlives a fork.
-        entries = np.fromfile(
-            self.path,
-            self.dtype,
-            (stop - start) * n_columns,
-            offset=self.offset + start * n_columns * self.dtype.itemsize,
-        )
-        if len(entries) < (stop - start) * n_columns:
-            raise FileFormatError(f"{self.source} has become shorter while it was read.")
-        return entries.reshape(stop - start, n_columns)
+        with self.path.open("rb") as file:
+            file.seek(self.offset + start * self._stored_shape[1] * self.dtype.itemsize)
+            if file.readinto(rows.reshape(-1).view(np.uint8)) < rows.nbytes:
+                raise FileFormatError(f"{self.source} has become shorter while it was read.")
+
+    def _read(self, start: int, stop: int) -> Any:
+        rows = np.empty((stop - start, self._stored_shape[1]), dtype=self.dtype)
+        self._fill(rows, start)
+        return rows
 
     def read_into(self, out: Any, start: int, stop: int, writers: Executor) -> None:
         """Read a range of rows into memory that is there already, on several threads."""
-
-        def copy(at: int, end: int) -> None:
-            np.copyto(out[at:end], self.read_rows(start + at, start + end))
-
-        in_parts(copy, stop - start, writers)
+        if self.dtype == out.dtype and self.columns is None and out.flags.c_contiguous:
+            in_parts(lambda at, end: self._fill(out[at:end], start + at), stop - start, writers)
+        else:
+            super().read_into(out, start, stop, writers)
 
 
 class ArrayRows(StoredMatrix):
     """An array that is read by slices: a Zarr array, an HDF5 dataset, or a memory-mapped one."""
 
-    def __init__(self, array: Any, source: str, memory: Any = None, *, file: Any = None) -> None:
+    def __init__(self, array: Any, source: str, memory: Any = None) -> None:
         check_two_axes(array.shape, source)
         super().__init__(source, array.shape, array.dtype, memory)
-        self.array, self._file = array, file
+        self.array = array
         chunks = getattr(array, "shards", None) or getattr(array, "chunks", None)
         self.chunk_rows = min(int(chunks[0]), self.shape[0]) if chunks else 1
 
@@ -252,14 +250,14 @@ class ArrayRows(StoredMatrix):
         return np.asarray(self.array[start:stop])
 
 
-def memmap_rows(array: Any, memory: Any = None) -> StoredMatrix:
+def memmap_rows(array: Any) -> StoredMatrix:
     """Open what a memory-mapped array shows: its file where that holds the same bytes, else its slices."""
     # Reading the file is faster than page faults, and its pages do not count as memory of the process. A
     # slice begins elsewhere in it, and changes may be in memory alone.
     whole = array.ndim == 2 and array.flags.c_contiguous and isinstance(array.base, mmap.mmap)
     if whole and array.mode == "r" and array.filename is not None:
-        return FileRows(array.filename, array.shape, array.dtype, array.offset, memory)
-    return ArrayRows(array, str(array.filename or "a memory-mapped array"), memory)
+        return FileRows(array.filename, array.shape, array.dtype, array.offset)
+    return ArrayRows(array, str(array.filename or "a memory-mapped array"))
 
 
 class CompressedRows(StoredMatrix):
@@ -269,12 +267,12 @@ class CompressedRows(StoredMatrix):
 
     def __init__(
         self, data: Any, indices: Any, indptr: Any, shape: tuple[int, int], source: str, memory: Any = None,
-        *, by_columns: bool = False, file: Any = None,
+        *, by_columns: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(source, shape, data.dtype, memory)
         length = shape[1] if by_columns else shape[0]
         indptr = _checked_indptr(np.asarray(indptr[:]), data.shape[0], indices.shape[0], length, source)
-        self._parts, self._by_columns, self._file = (data, indices, indptr), by_columns, file
+        self._parts, self._by_columns = (data, indices, indptr), by_columns
         self.nnz = int(indptr[-1])
         self._index_bytes = np.dtype(indices.dtype).itemsize
         self.n_bytes = self.nnz * (self.dtype.itemsize + self._index_bytes) + indptr.nbytes
@@ -289,7 +287,12 @@ class CompressedRows(StoredMatrix):
 
     def cuts(self) -> IntArray:
         """Return the rows at which blocks begin, and the number of rows."""
-        self._check_by_rows()
+        if self._by_columns:
+            raise FileFormatError(
+                f"{self.source} is stored by columns (CSC) and can only be read whole, but it does not fit "
+                f"in {written_bytes(self.memory)}. Store it as CSR: adata.X = adata.X.tocsr(); or allow more "
+                "memory."
+            )
         # By the number of entries: rows may differ a thousandfold. Of arrays in one dimension a block reads
         # at most one chunk more at either end.
         most, indptr = max(1, self.block_bytes() // self._entry_bytes()), self._parts[2]
@@ -306,34 +309,14 @@ class CompressedRows(StoredMatrix):
             edges.append(min(max(stop, begin + 1), self.shape[0]))
         return np.asarray(edges)
 
-    def _check_by_rows(self) -> None:
-        if self._by_columns:
-            raise FileFormatError(
-                f"{self.source} is stored by columns (CSC) and can only be read whole, but it does not fit "
-                f"in {written_bytes(self.memory)}. Store it as CSR: adata.X = adata.X.tocsr(); or allow more "
-                "memory."
-            )
-
     def _read(self, start: int, stop: int) -> Any:
         data, indices, indptr = self._parts
+        build = partial(compressed_matrix, by_rows=not self._by_columns, source=self.source)
+        if self._by_columns:
+            return build(data[:], indices[:], indptr, self._stored_shape).tocsr()[start:stop]
+        first, last = int(indptr[start]), int(indptr[stop])
         shape = stop - start, self._stored_shape[1]
-        if self._by_columns and shape == self._stored_shape:
-            return compressed_matrix(
-                data[:], indices[:], indptr, shape, by_rows=False, source=self.source
-            ).tocsr()
-        self._check_by_rows()
-        indptr = indptr[start : stop + 1]
-        first, last = int(indptr[0]), int(indptr[-1])
-        small = max(last - first, shape[1]) <= np.iinfo(np.int32).max
-        # Indices are converted after they are checked: a wild one could wrap around to a sound one.
-        return compressed_matrix(
-            np.asarray(data[first:last]),
-            np.asarray(indices[first:last]),
-            (indptr - first).astype(np.int32 if small else np.int64),
-            shape,
-            by_rows=True,
-            source=self.source,
-        )
+        return build(data[first:last], indices[first:last], indptr[start : stop + 1] - first, shape)
 
 
 def _checked_indptr(indptr: Any, n_data: int, n_indices: int, length: int, source: str) -> Any:
@@ -352,10 +335,10 @@ def _checked_indptr(indptr: Any, n_data: int, n_indices: int, length: int, sourc
 class ParquetRows(StoredMatrix):
     """The row groups of a Parquet file."""
 
-    def __init__(self, path: Path, options: ReadOptions, memory: Any = None) -> None:
+    def __init__(self, path: Path, options: ReadOptions) -> None:
         parquet = import_optional("pyarrow.parquet", extra="formats", purpose="Reading a .parquet file")
-        self._file = parquet.ParquetFile(path)
-        schema, about = self._file.schema_arrow, self._file.metadata
+        self.file = parquet.ParquetFile(path)
+        schema, about = self.file.schema_arrow, self.file.metadata
         dtypes = {name: _parquet_dtype(schema.field(name).type) for name in schema.names}
         # The columns in which pandas stored the index of a data frame; a plain range is stored in none.
         indices = (schema.pandas_metadata or {}).get("index_columns", ())
@@ -383,7 +366,7 @@ class ParquetRows(StoredMatrix):
         # Empty cells become NaN, which whole numbers lack.
         common = np.result_type(*(dtypes[name] for name in features))
         dtype = common if common == np.float32 else np.float64
-        super().__init__(str(path), (about.num_rows, len(features)), dtype, memory)
+        super().__init__(str(path), (about.num_rows, len(features)), dtype)
         self._features = self.column_names = features
         groups = [about.row_group(at) for at in range(about.num_row_groups)]
         self._edges = np.cumsum([0, *(group.num_rows for group in groups)])
@@ -392,12 +375,12 @@ class ParquetRows(StoredMatrix):
         self.chunk_rows = int(np.diff(self._edges).max(initial=1))
 
     def _texts(self, name: str) -> list[str]:
-        return [str(value) for value in self._file.read(columns=[name]).column(name).to_pylist()]
+        return [str(value) for value in self.file.read(columns=[name]).column(name).to_pylist()]
 
     def _read(self, start: int, stop: int) -> Any:
         first = int(np.searchsorted(self._edges, start, side="right")) - 1
         last = int(np.searchsorted(self._edges, stop, side="left"))
-        table = self._file.read_row_groups(list(range(first, last)), columns=self._features)
+        table = self.file.read_row_groups(list(range(first, last)), columns=self._features)
         rows = np.column_stack([table.column(name).to_numpy() for name in self._features])
         return rows[start - self._edges[first] : stop - self._edges[first]]
 

@@ -80,11 +80,6 @@ class ReadOptions:
     highly_variable: bool = False  # of an AnnData file: only the variables that are marked so
 
     def __post_init__(self) -> None:
-        for name in ("header", "index"):
-            if (value := getattr(self, name)) not in (True, False, "auto"):
-                raise InvalidParameterError(
-                    f"{name}={value!r} is not allowed. Expected True, False or 'auto'."
-                )
         if self.delimiter == r"\t":  # as a shell passes it on
             object.__setattr__(self, "delimiter", "\t")
         if self.delimiter is not None and len(self.delimiter) != 1:
@@ -159,17 +154,11 @@ class Table:
 
 def check_two_axes(shape: Sequence[int], source: str) -> None:
     """Reject an array with another number of axes than a table has."""
-    if len(shape) == 2:
-        return
-    remedy = (
-        f"X.reshape({shape[0]}, -1) makes a row of each of {shape[0]} images, X.reshape(-1, {shape[-1]}) of "
-        f"each pixel with {shape[-1]} channels; save the one you mean"
-        if len(shape) > 2
-        else "save it with one sample per row and one feature per column"
-    )
-    raise FileFormatError(
-        f"{source} contains an array of shape {tuple(shape)}; expected a table with two dimensions: {remedy}."
-    )
+    if len(shape) != 2:
+        raise FileFormatError(
+            f"{source} contains an array of shape {tuple(shape)}; expected a table with two dimensions, one "
+            "sample per row: X.reshape(len(X), -1) makes a row of each image; save that."
+        )
 
 
 def checked_table(table: Table, source: str, kind: str) -> Table:

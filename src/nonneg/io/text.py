@@ -26,9 +26,8 @@ WHITESPACE = " "
 Parser: TypeAlias = Callable[[str], float | None]
 
 _N_SAMPLED_LINES = 20
-_INDEX_NAMES = frozenset({"", "index", "id", "row", "rownames", "row_names", "unnamed: 0"})
-_DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?")
+_INDEX_NAMES = frozenset({"", "index", "id", "row", "rownames", "row_names", "unnamed: 0"})
 
 
 def read(path: Path, options: ReadOptions) -> Table:
@@ -55,8 +54,8 @@ def _read(stream: IO[str], usual_delimiter: str, options: ReadOptions, path: Pat
     if not numbered:
         raise _no_rows(path)
     sampled = [[cell.strip() for cell in cells] for _, cells in numbered]
-    decimal_comma = delimiter != "," and _has_decimal_commas(sampled, delimiter)
-    parse = partial(_number, decimal_comma=decimal_comma)
+    # Where semicolons separate cells, commas stand before decimals; elsewhere 1,234 is a thousand and more.
+    parse = partial(_number, decimal_comma=delimiter == ";")
     n_cells, header = _usual_length(sampled), None
     if options.header is not False:
         # numpy.savetxt writes names behind a hash sign; other comments have another length.
@@ -113,8 +112,7 @@ def _entries(
             parsed = [parse(cell) for cell in row]
             if None in parsed:
                 bad = [at + first for at, value in zip(features, parsed, strict=True) if value is None]
-                top = header is None and not entries
-                raise _bad_cells(f"{path}, line {number}", cells, bad, header, has_index, top) from None
+                raise _bad_cells(f"{path}, line {number}", cells, bad, header, has_index) from None
             values = np.array(parsed, dtype=np.float64)
         entries.append(values)
         numbers.append(number)
@@ -137,7 +135,7 @@ def _no_rows(path: Path) -> FileFormatError:
 
 
 def _bad_cells(
-    where: str, cells: list[str], bad: list[int], header: list[str] | None, has_index: bool, top: bool
+    where: str, cells: list[str], bad: list[int], header: list[str] | None, has_index: bool
 ) -> FileFormatError:
     """Name all cells of a row that are not numbers, and what to do with their columns."""
     names = None if header is None else ["", *header][not has_index :]
@@ -147,14 +145,11 @@ def _bad_cells(
         f"got {cells[at].strip()[:40]!r}"
         for at, name in zip(bad, columns, strict=True)
     )
-    # Names stand in the first column and the first line alone.
-    remedies = ["header=True (--header)"] * top + ["index=True (--index)"] * (0 in bad)
-    remedy = f" If it is a name, pass {' or '.join(remedies)}." if remedies else ""
     return FileFormatError(
         f"{where}, {listing}. Correct the cell, or leave it empty where missing entries are allowed "
         "(`NMF` with missing='mask', `nonneg fit --missing mask`). If its column contains text, leave it out "
         f"with --drop {shlex.quote(','.join(columns))}, or compare the components with it using "
-        f"--label-column.{remedy}"
+        "--label-column. If it is a name, pass header=True (--header) or index=True (--index)."
     )
 
 
@@ -207,23 +202,12 @@ def _find_delimiter(lines: Sequence[str], usual_delimiter: str) -> str:
             return 0.0
         rows = rows[1:] or rows
         cells = [cell for row in rows for cell in row]
-        numbers = sum(_number(cell, decimal_comma=candidate != ",") is not None for cell in cells)
+        numbers = sum(_number(cell, decimal_comma=candidate == ";") is not None for cell in cells)
         agreeing = sum(len(row) == length for row in rows)
         # The ending of the file is right unless the lines clearly say otherwise.
         return numbers / len(cells) * agreeing / len(rows) * (1.2 if candidate == usual_delimiter else 1.0)
 
     return max(dict.fromkeys([usual_delimiter, ",", "\t", ";", "|", WHITESPACE]), key=score)
-
-
-def _has_decimal_commas(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
-    cells = [cell for row in rows for cell in row]
-    with_comma = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)]
-    if not with_comma or any(
-        "." in cell and _number(cell, decimal_comma=False) is not None for cell in cells
-    ):
-        return False
-    # 1,234 is a thousand and more where nothing else says otherwise; semicolons come with decimal commas.
-    return delimiter == ";" or not all(map(_THOUSANDS.fullmatch, with_comma))
 
 
 def _looks_like_header(rows: Sequence[Sequence[str]], n_cells: int, parse: Parser) -> bool:

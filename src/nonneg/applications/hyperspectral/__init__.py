@@ -8,9 +8,9 @@ from nonneg.applications.hyperspectral.library import (
     read_library,
 )
 from nonneg.applications.hyperspectral.n_endmembers import estimate_n_endmembers
-from nonneg.applications.hyperspectral.preview import rgb_preview, write_maps
+from nonneg.applications.hyperspectral.preview import rgb_preview
 from nonneg.applications.hyperspectral.unmixing import Unmixing
-from nonneg.io.cube import Cube, read_cube
+from nonneg.io.cube import Cube, read_cube, write_maps
 
 __all__ = [
     "Cube",

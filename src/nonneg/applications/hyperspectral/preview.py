@@ -1,16 +1,12 @@
-"""Pictures of a hyperspectral image: a color preview, and abundance maps as files."""
+"""Color preview of a hyperspectral image."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nonneg.exceptions import FileFormatError, ShapeError
-from nonneg.io.cube import as_cube, in_nanometers, write_envi
+from nonneg.io.cube import as_cube, in_nanometers
 
 SEEN = (640.0, 550.0, 460.0)
 """The wavelengths in nanometers that are shown as red, green and blue."""
@@ -59,40 +55,3 @@ def preview_bands(wavelengths: Any, n_bands: int, kept: Any = None) -> tuple[int
             chosen = nearest
     red, green, blue = among[chosen].tolist()
     return red, green, blue
-
-
-def write_maps(
-    path: str | os.PathLike[str],
-    maps: Any,
-    names: Sequence[str] | None = None,
-    *,
-    georeference: Mapping[str, str] | None = None,
-) -> list[Path]:
-    """Write abundance maps as an ENVI image.
-
-    Parameters
-    ----------
-    path : path
-        ``NAME.hdr``; the maps themselves are in ``NAME.img``.
-    maps : array of shape (n_rows, n_columns, n_endmembers)
-        The maps, one per band; NaN for pixels without data.
-    names : sequence of str, optional
-        The names of the endmembers, for the header.
-    georeference : mapping of str to str, optional
-        The georeference for the header: `Cube.georeference` of the image.
-
-    Returns
-    -------
-    list of pathlib.Path
-        The files that were written.
-    """
-    place, planes = Path(path), np.asarray(maps)
-    labels = [f"endmember {at}" for at in range(planes.shape[-1])] if names is None else list(names)
-    if planes.ndim != 3 or len(labels) != planes.shape[2]:
-        raise ShapeError(
-            f"Expected maps of shape (rows, columns, endmembers) and a name for each endmember, got an array "
-            f"of shape {planes.shape} and {len(labels)} names."
-        )
-    if place.suffix.lower() != ".hdr":
-        raise FileFormatError(f"Expected a name that ends in .hdr, got {place.name}.")
-    return write_envi(place, planes, labels, georeference or {})
