@@ -31,7 +31,6 @@ class RankProblem:
     data: DataMatrix  # the data
     k_min: int  # the smallest candidate
     k_max: int  # the largest one, capped at the smaller side minus one
-    given_k_max: int | None  # the `k_max` of the user
     candidates: tuple[int, ...] | None  # the candidates of the user
     side: int  # the smaller dimension; weights count like repeated rows
     singular_values: FloatArray = field(repr=False)  # the k_max + 1 largest
@@ -62,14 +61,6 @@ class RankProblem:
     def largest_ratio(self) -> int:
         """Return the candidate of the largest ratio."""
         return self.within()[int(np.argmax(self.ratios()))]
-
-    def limit_words(self) -> str:
-        """Describe where the range ends, and why."""
-        return (
-            f"k_max={self.last}"
-            + (" (the default)" if self.given_k_max is None else "")
-            + (" (the numerical rank)" if self.last == self.numerical_rank else "")
-        )
 
     def answer(self, rank: int, reason: str, method: str, **more: Any) -> RankResult:
         """Build a result."""
@@ -107,8 +98,7 @@ class RankProblem:
             return self.answer(min(k_min, rank), reason, method)
         if not self.within():
             reason = (
-                f"no candidate lies between k_min={k_min} and {self.limit_words()}: the numerical rank, "
-                f"capped at k_max."
+                f"no candidate lies between {k_min} and {self.last}: the numerical rank, capped at k_max."
             )
             return self.answer(self.last, reason, method)
         return None
@@ -130,7 +120,6 @@ def rank_problem(
     view = data if normalize is None else normalized_rows(data, normalize)
     # Weights count like repeated rows, whose further singular values are zero.
     side = min(round(data.counted_rows()), data.shape[1])
-    given = k_max
     if k_max is None:
         k_max = max(k_min, min(side // 2, DEFAULT_K_MAX)) if chosen is None else chosen[-1]
     k_max = min(k_max, side - 1)
@@ -139,7 +128,7 @@ def rank_problem(
     values = np.concatenate([values, np.zeros(n_values - len(values))])
     noise = numerical_noise(data, float(values[0]))
     rank = int(np.sum(values > noise)) if values[0] > 0 else 0
-    return RankProblem(view, k_min, k_max, given, chosen, side, values, noise, rank, normalize)
+    return RankProblem(view, k_min, k_max, chosen, side, values, noise, rank, normalize)
 
 
 def spaced(first: int, last: int) -> list[int]:

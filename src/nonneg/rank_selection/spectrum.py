@@ -25,7 +25,7 @@ def singular_value_ratio(problem: RankProblem, **_: Any) -> RankResult:
     ordered = np.sort(ratios)
     of = f"of the samples scaled to {problem.normalize} norm one " if problem.normalize else ""
     among = (
-        f"from k_min={problem.k_min} to {problem.limit_words()}"
+        f"from {problem.k_min} to {problem.last}"
         if problem.candidates is None
         else f"among the {len(candidates)} candidates"
     )
