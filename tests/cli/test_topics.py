@@ -173,16 +173,6 @@ def test_long_cells_and_packed_texts_are_read_and_cut_ones_told(tmp_path):
         read_documents([packed], lines=True)
 
 
-def test_a_table_of_texts_without_a_column_is_told_what_to_say(tmp_path):
-    table = tmp_path / "posts.csv"
-    table.write_text("id,body\n1,cats and dogs\n2,dogs\n")
-    with pytest.raises(FileFormatError, match=r"line 2, column 2 .* without --text-column is read") as caught:
-        read_documents([table])
-    assert "--missing" not in str(caught.value)
-    with pytest.raises(InvalidParameterError, match="--lines belongs to texts"):
-        read_documents([table], lines=True)
-
-
 def test_as_many_topics_as_anchors_and_only_words_with_weight_are_listed(folder, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["topics", str(folder), "--anchors", "cat,bonds", "--quiet", "-o", str(out)]) == 0

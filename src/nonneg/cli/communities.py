@@ -18,7 +18,7 @@ OPTIONS = """
 edges EDGES?: edge list (.txt .edges .csv .tsv, also .gz: two names and a weight per line), adjacency matrix
     (.mtx .npz .npy .mat), .graphml, .gexf or .gml
 --example lesmis|karate|southern-women: use a graph that comes with networkx
--k/--communities K: number of communities, or auto: the widest gap of the eigenvalues, with its reason
+-k/--communities K [auto]: number of communities, or auto (default): the widest gap of the eigenvalues
 
 [search]
 --method NAME: auto (default), symnmf, regularized-spa, spa, merit, fast-gradient, spoc
@@ -43,7 +43,6 @@ edges EDGES?: edge list (.txt .edges .csv .tsv, also .gz: two names and a weight
 --export FORMAT: also write the graph with memberships for Gephi: gexf, graphml
 """
 KINDS: dict[str, Any] = {
-    "communities": {"required": True},
     "export": {"choices": ["gexf", "graphml"], "nargs": "+", "default": []},
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from nonneg.cli import arguments, terminal
@@ -25,16 +24,22 @@ KINDS: dict[str, Any] = {name: {"default": []} for name in ("merge", "split", "r
 def run(options: argparse.Namespace) -> None:
     """Load, change, write."""
     from nonneg.applications.topics.editing import edited
-    from nonneg.cli.topics import read_inputs, write_topics
+    from nonneg.cli.topics import read_inputs, recorded_inputs, write_topics
+    from nonneg.cli.transform import opened_model
 
-    model, record = _opened(options.model)
+    model, path = opened_model(options.model)
+    if (name := type(model).__name__) != "TopicModel":
+        raise FileFormatError(
+            f"{path} contains a model of class {name}. Give the folder that `nonneg topics` wrote."
+        )
     changes = _changes(options, model)
     folder = arguments.output_folder(options, options.model, "edited")
-    inputs = _inputs(options, record)
+    inputs = recorded_inputs(path)
+    # A record may come from elsewhere: it must not make the report show files of this machine.
+    if not options.files and not inputs["stdlib"]:
+        raise InvalidParameterError(f"Name the documents: nonneg edit-topics {options.model} FILES.")
+    inputs["stdlib"] = not options.files
     documents = read_inputs(options.files, inputs)
-    before = record.data["n_documents"] if record else len(documents.names)
-    if len(documents.names) != before:
-        terminal.note(f"note: there are now {len(documents.names)} documents; there were {before}")
     new, seconds = terminal.timed(edited, model, documents.contents, **changes)
     proportions = new.transform(documents.contents)
     moved = [
@@ -44,20 +49,6 @@ def run(options: argparse.Namespace) -> None:
     ]
     terminal.progress(f"numbers of topics: {', '.join(moved) or 'as before'}")
     write_topics(folder, new, proportions, documents, seconds, inputs)
-
-
-def _opened(folder: Path) -> tuple[Any, Any]:
-    """Return the model and the record of its run, if there is one."""
-    from nonneg.cli.transform import opened_model
-    from nonneg.report.record import RESULT, read_record
-
-    model, path = opened_model(folder)
-    if (name := type(model).__name__) != "TopicModel":
-        raise FileFormatError(
-            f"{path} contains a model of class {name}. Give the folder that `nonneg topics` wrote."
-        )
-    result = path.parent / RESULT
-    return model, read_record(result) if folder.is_dir() and result.is_file() else None
 
 
 def _changes(options: argparse.Namespace, model: Any) -> dict[str, Any]:
@@ -98,15 +89,3 @@ def _name(text: str) -> tuple[Any, str | None]:
             f"--rename {text}: expected a topic and a name, such as --rename 0=sports."
         )
     return _topic(topic), name.strip() or None
-
-
-def _inputs(options: argparse.Namespace, record: Any) -> dict[str, Any]:
-    """Say how to read the documents: as they were read."""
-    unknown = {"stdlib": False, "text_column": None, "time_column": None, "lines": False}
-    inputs = unknown | (record.details["inputs"] or {} if record else {})
-    if options.files:
-        return inputs | {"stdlib": False}
-    if inputs["stdlib"]:
-        return inputs
-    # A record may come from elsewhere: it must not make the report show files of this machine.
-    raise InvalidParameterError(f"Name the documents: nonneg edit-topics {options.model} FILES.")

@@ -39,6 +39,8 @@ def run(options: argparse.Namespace) -> None:
     if options.scale is not None:
         table = replace(table, X=scaled(table.X, options.scale))
     names = ("candidates", "normalize", "missing", "n_jobs")
+    if options.candidates == "auto":
+        options.candidates = None
     shown = arguments.chosen(options, *names, methods="method", rng="seed")
     comparison, seconds = terminal.timed(
         compare_ranks,

@@ -73,6 +73,15 @@ def write_topics(
     terminal.finish(folder, record)
 
 
+def recorded_inputs(model: Path) -> dict[str, Any]:
+    """Return how the documents of a model were read, as the record beside it says."""
+    from nonneg.report.record import RESULT, read_record
+
+    record = model.with_name(RESULT)
+    known = read_record(record).details.get("inputs") if record.is_file() else None
+    return {"stdlib": False, "text_column": None, "time_column": None, "lines": False} | (known or {})
+
+
 def read_inputs(files: Sequence[Path], inputs: dict[str, Any], vocabulary: Path | None = None) -> Any:
     """Read documents as the options of a run said."""
     from nonneg.applications.topics.files import Documents, read_documents

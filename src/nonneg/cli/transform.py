@@ -237,9 +237,11 @@ def _of_texts(model: Any, path: Path, options: argparse.Namespace) -> Record:
     """Return the topics of documents."""
     from nonneg.applications.topics.files import read_documents
     from nonneg.cli import files
+    from nonneg.cli.topics import recorded_inputs
     from nonneg.report.words import counted
 
-    documents = read_documents(options.files, column=options.text_column, lines=options.lines, at_least=1)
+    column = options.text_column or recorded_inputs(path)["text_column"]
+    documents = read_documents(options.files, column=column, lines=options.lines, at_least=1)
     if not documents.are_texts:
         raise InvalidParameterError(
             f"{path} contains a model of texts, but {documents.source} contains numbers. Give texts, "

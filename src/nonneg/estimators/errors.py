@@ -243,8 +243,12 @@ def _displaced(
     # The minimum of half the squares + price * H[a, j] mean(W[:, a]) is the best fit with that contribution,
     # whatever it is: the price is its Lagrange multiplier. Prices are linear terms of the updates of HALS.
     data = DenseMatrix(X, np, observed=ArrayObserved(weights, np))
+
+    def half_squares() -> float:
+        return 0.5 * float(np.sum(weights * (X - W @ Ht.T) ** 2))
+
     unit = max(float(W[:, a].mean()), TINY)
-    value, rise, best = float(Ht[j, a]) * unit, 0.0, _half_squares(X, weights, W, Ht)
+    value, rise, best = float(Ht[j, a]) * unit, 0.0, half_squares()
     below, above = 0.0, math.inf  # prices at which the loss has risen by less, and by more
     # Where others do not move, the loss rises by curvature (h - h0)^2 / 2.
     curvature = float(np.sum(weights[:, j] * W[:, a] ** 2))
@@ -260,7 +264,7 @@ def _displaced(
             cross = data.transposed_times(W)
             cross[j, a] -= sign * price * W[:, a].mean()
             Ht, _ = hals_passes(Ht, data.column_grams(W), cross, max_passes=5)
-            value, loss = float(Ht[j, a] * W[:, a].mean()), _half_squares(X, weights, W, Ht)
+            value, loss = float(Ht[j, a] * W[:, a].mean()), half_squares()
             now = loss + sign * price * value
             if last - now <= FIT_SMALL * allowed:
                 break
@@ -274,7 +278,3 @@ def _displaced(
         middle = 0.5 * (below + above) if above < math.inf else 4 * below
         price = guess if below < guess < above else middle
     return value / unit
-
-
-def _half_squares(X: FloatArray, weights: FloatArray, W: FloatArray, Ht: FloatArray) -> float:
-    return 0.5 * float(np.sum(weights * (X - W @ Ht.T) ** 2))

@@ -232,7 +232,6 @@ class IntegrativeNMF(FactorizingEstimator):
         """Return the position of a data set; None for samples of an unknown one."""
         if name != NEW and name not in self.batch_names_:
             raise UnknownNameError.of("batch", name, self.batch_names_, other="None for a new data set")
-        # A single data set has no specific components.
         return None if name == NEW else self.batch_names_.index(name)
 
     def _scale_of(self, at: int | None) -> Any:

@@ -398,9 +398,7 @@ class NMF(FactorizingEstimator):
         check_is_fitted(self)
         data = self._scaled(input_data(self, X, reset=False, **weights))
         if beta_of(self.beta_loss) != 2.0 or self.robust is not None:
-            sentence = (
-                "The Eckart-Young lower bound applies to the Frobenius error, but another loss was minimized."
-            )
+            sentence = "The Eckart-Young bound is for the Frobenius error, but another loss was minimized."
             statement = Statement("eckart-young-bound", sentence, None, None, Verdict.NOT_VERIFIABLE)
         else:
             Ht = data.to_device(self._scaled_H(self.components_, -1).T)

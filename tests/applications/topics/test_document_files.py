@@ -108,7 +108,7 @@ def test_a_number_of_documents_is_needed(write, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "options", "error", "message"),
     [
-        ("a.csv", "n,a\n1,some words\n2,x\n", {}, FileFormatError, "name the column of texts with it"),
+        ("a.csv", "n,a\n1,some words\n2,x\n", {}, FileFormatError, "--text-column: one of ..n., .a."),
         ("a.csv", "", {"column": "body"}, FileFormatError, "There is no document"),
         ("a.jsonl", '{"text": "x"}\n', {"lines": True}, InvalidParameterError, "--lines belongs to texts"),
         ("a.txt", "words", {"time_column": "t"}, InvalidParameterError, "--time-column belongs to tables"),
