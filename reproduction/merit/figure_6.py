@@ -14,7 +14,8 @@ from reproduction.merit.topic_memory import measured_topics
 from reproduction.registry import TITLES
 
 NAME = "merit/figure-6"
-SHOWN = ("merit", "merit(0)", "spa", "fast-gradient")
+SHOWN = ("merit", "merit(0)", "spa", "fast-gradient", "default")
+NAMES = ANCHOR_METHODS | {"whole": "TopicModel, whole", "default": "select_anchors(X, K)"}
 # Beyond this many words FastGradient's five square arrays need more than this machine should be asked for.
 FAST_GRADIENT_WORDS = 8000
 FAST_GRADIENT_STEPS = 3
@@ -49,8 +50,8 @@ def run(setting: Setting) -> list[dict[str, Any]]:
             "max_iter": FAST_GRADIENT_STEPS,
             "rng": 0,
         }
-    elif method == "spa":
-        options = {"method": "spa"}
+    elif method in ("spa", "default"):
+        options = {"method": "spa"} if method == "spa" else {}
     else:
         lam = 0.0 if method == "merit(0)" else 5e-7
         options = {
@@ -75,10 +76,9 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         for corpus in corpora
         for entry, words in (("process", "whole process"), ("search", "search alone"))
     ]  # fmt: skip
-    names = {**ANCHOR_METHODS, "whole": "TopicModel, whole"}
     columns = {"corpus": "collection", "k": "K", "n_words": "words"}
     columns |= {
-        f"{entry} {name}": f"{names[name]}, {entry} (MB)"
+        f"{entry} {name}": f"{NAMES[name]}, {entry} (MB)"
         for name in (*SHOWN, "whole")
         for entry in ("process", "search")
         if name != "whole" or entry == "process"
@@ -110,7 +110,7 @@ def _series(found: dict[tuple[Any, ...], dict[str, Any]], corpus: str, entry: st
             if other == corpus and method == name and entry in record
         )
         if points:
-            series.append(Series(ANCHOR_METHODS[name], [n for n, _ in points], [mb for _, mb in points]))
+            series.append(Series(NAMES[name], [n for n, _ in points], [mb for _, mb in points]))
     sizes = sorted({n for other, _, n in found if other == corpus})
     square = [5 * 8 * n * n / 1e6 for n in sizes]
     return [*series, Series("five square arrays", sizes, square, style="dashed")]
@@ -130,6 +130,7 @@ def _left_out(records: Sequence[Record]) -> list[Paragraph]:
 
 def _verdicts(records: Sequence[Record]) -> list[Verdict]:
     merit = [record for record in records if record["method"] in ("merit", "merit(0)")]
+    defaults = [record for record in records if record["method"] == "default"]
     whole = [r for r in records if r["method"] == "whole" and r["corpus"] == "tdt2" and r["k"] == 10]
     largest = max(merit, key=lambda record: record["n_words"], default=None)
     real = largest is not None and largest["n_words"] > 15_000
@@ -139,6 +140,12 @@ def _verdicts(records: Sequence[Record]) -> list[Verdict]:
             None if not real else all(record["process"] < 2000 for record in merit),
             "not measured" if largest is None
             else f"{largest['process']:.0f} MB at {largest['n_words']} words",
+        ),
+        Verdict(
+            "so does the default of select_anchors",
+            None if not real or not defaults else all(record["process"] < 2000 for record in defaults),
+            "not measured" if not defaults
+            else f"at most {max(record['process'] for record in defaults):.0f} MB",
         ),
         Verdict(
             "One TDT2 draw at K = 10 needs at most 500 MB in total, from the counts to the memberships",
