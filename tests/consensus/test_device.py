@@ -59,7 +59,6 @@ def test_sparse_counts_are_one_batch_where_they_fit(batches, catalog, monkeypatc
     if not dense:
         monkeypatch.setattr(restarts, "DENSE_MEMORY", 0.0)
         monkeypatch.setattr(restarts, "free_memory", lambda device: 1.0)
-        monkeypatch.setattr(batched, "DENSE_BYTES", {"hals": 0, "newton": 0})
     given = {"n_init": 5, "random_state": 0, "max_iter": 300, "density_threshold": 2.0, **options}
     host, device = (ConsensusNMF([3], device=at, **given).fit(X) for at in (None, "cuda"))
     assert batches == ([5] if dense and options.get("resample") != "bootstrap" else [])

@@ -279,8 +279,13 @@ def test_many_models_on_a_gpu_equal_those_of_numpy(shared, rng, torch, device):
     x = rng.poisson(1.0, size=v.shape[shared:]).astype(float)
     bounds = np.array([1e-9, 1e-3, 1e-2])
     d, slopes = -0.3 * v * rng.random(v.shape), -rng.random((3, 7)) * (rng.random((3, 7)) < 0.8)
-    arrays = [torch.asarray(array, device=device) for array in (x, v, d, slopes, bounds)]
-    found = *batched_kl.newton_terms(*arrays[:2], arrays[4]), batched_kl.line_search(*arrays)
-    wanted = *batched_kl.newton_terms(x, v, bounds), batched_kl.line_search(x, v, d, slopes, bounds)
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(one.cpu().numpy(), other, rtol=1e-10, atol=1e-12)
+    results = []
+    for given in (
+        (x, v, d, slopes, bounds),
+        [torch.asarray(a, device=device) for a in (x, v, d, slopes, bounds)],
+    ):
+        terms = batched_kl.newton_terms(*given[:2], None, 1.0, given[4])
+        search = batched_kl.line_search(*given[:3], None, 1.0, given[4], 0.0, 0.0, given[3])
+        results.append((*terms, search[1]))
+    for wanted, one in zip(*results, strict=True):
+        np.testing.assert_allclose(one.cpu().numpy(), wanted, rtol=1e-10, atol=1e-12)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from nonneg._threads import threads
-from nonneg.kernels.batched_kl import batched_targets
 from nonneg.kernels.newton_targets import newton_targets, portable_newton_targets
 
 
@@ -48,14 +47,12 @@ def test_steps_of_independent_components(batched):
     factor = np.array([[1.0, 1.0, 5e-4, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0]])
     gradient = np.array([[1.0, 4.0, 4.0, -1.0, 1.0], [-2.0, 2.0, 0.0, 0.0, 0.0]])
     diagonal, expected = np.full((2, 5), 2.0), [[-0.5, -0.8, -5e-4, 0.5, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0]]
-    if batched:
-        given = (array[None] for array in (factor, gradient, diagonal, np.eye(5)))
-        found, slopes = (part[0] for part in batched_targets(*given))
-    else:
-        found, _, linear, quadratic, slopes = portable_newton_targets(
-            factor, gradient, diagonal, np.eye(5), None, 0.3, 0.2
-        )
-        np.testing.assert_allclose(linear, np.sum((0.3 + 0.2 * factor) * expected, axis=1))
-        np.testing.assert_allclose(quadratic, 0.2 * np.sum(np.square(expected), axis=1))
+    arrays = factor, gradient, diagonal, np.eye(5)
+    results = portable_newton_targets(
+        *(array[None] if batched else array for array in arrays), None, 0.3, 0.2
+    )
+    found, _, linear, quadratic, slopes = (part[0] if batched else part for part in results)
+    np.testing.assert_allclose(linear, np.sum((0.3 + 0.2 * factor) * expected, axis=1))
+    np.testing.assert_allclose(quadratic, 0.2 * np.sum(np.square(expected), axis=1))
     np.testing.assert_allclose(found, expected, atol=1e-12)
     np.testing.assert_allclose(slopes, np.sum(gradient * expected, axis=1))

@@ -27,7 +27,6 @@ from nonneg.exceptions import FileFormatError, InterruptedFitWarning
 from nonneg.initializers.registry import INITS
 from nonneg.iteration import Checkpoint, History, Progress, StopReason
 from nonneg.iteration.progress import StepCounter
-from nonneg.losses.penalties import Penalties
 from nonneg.solvers.batched import restarts_per_batch, run_batched
 from nonneg.solvers.restarts import run_restarts
 
@@ -140,10 +139,7 @@ def run_batch(
         factors = [INITS["random"](each, k, rng=rng) for each, rng in zip(drawn, rngs, strict=True)]
         runs = run_batched(drawn, "newton", factors, options.max_iter, options.tol)
     else:
-        runs = run_restarts(
-            scaled, k, rngs, solver="auto", beta=options.beta, penalties=Penalties(),
-            max_iter=options.max_iter, tol=options.tol,
-        )  # fmt: skip
+        runs = run_restarts(scaled, k, rngs, beta=options.beta, max_iter=options.max_iter, tol=options.tol)
     if any(run.stop_reason is StopReason.INTERRUPTED for run in runs):
         raise KeyboardInterrupt
     return [_finished(data, run, k, *one, options) for run, one in zip(runs, batch, strict=True)]
@@ -233,8 +229,8 @@ def _computed(
     for k, numbers in missing.items():
         size = 1
         if options.resample != "bootstrap":
-            problem = (data.scaled, k, "auto", options.beta, Penalties())
-            size = restarts_per_batch(*problem, own_data=options.resample == "poisson")
+            own = options.resample == "poisson"
+            size = restarts_per_batch(data.scaled, k, options.beta, own_data=own)
         seeded = [(number, restart_seed(root, k, number)) for number in numbers]
         if on_host:
             # Tasks of about the same length, and one for each thread.

@@ -12,7 +12,7 @@ from nonneg._arrays import is_float_array
 from nonneg._compiled import core
 from nonneg._threads import team_size
 from nonneg.kernels.grams import SharedGram
-from nonneg.kernels.hals import hals_passes
+from nonneg.kernels.hals import batched_hals, hals_passes
 
 # Coordinate passes over the quadratic problem of a row; one that changes it by at most this fraction of the
 # first is the last.
@@ -69,11 +69,13 @@ def newton_targets(
 def portable_newton_targets(
     factor: Any, gradient: Any, diagonal: Any, correlations: Any, order: Any, l1: float, l2: float
 ) -> tuple[Any, Any, Any, Any, Any]:
-    """Return the steps of all rows in array API operations."""
+    """Return the steps of all rows in array API operations; of many factors at once along a first axis."""
     xp = array_namespace(factor)
     turns = None if order is None else order.tolist()
 
     def minimize(scaled: Any, target: Any) -> Any:
+        if factor.ndim == 3:
+            return batched_hals(scaled, correlations, target, max_passes=PASSES, shrink=SHRINK)[0]
         gram = SharedGram(correlations)
         return hals_passes(scaled, gram, target, order=turns, max_passes=PASSES, shrink=SHRINK)[0]
 
@@ -101,8 +103,8 @@ def bounded_steps(
 def along(factor: Any, gradient: Any, direction: Any, l1: float, l2: float) -> tuple[Any, Any, Any]:
     """Return slope and curvature of the penalties along the steps, and slopes of the whole."""
     xp = array_namespace(factor)
-    linear = xp.sum((l1 + l2 * factor) * direction, axis=1)
-    return linear, l2 * xp.sum(direction * direction, axis=1), xp.sum(gradient * direction, axis=1)
+    linear = xp.sum((l1 + l2 * factor) * direction, axis=-1)
+    return linear, l2 * xp.sum(direction * direction, axis=-1), xp.sum(gradient * direction, axis=-1)
 
 
 def residuals(scaled: Any, gradient: Any) -> Any:
@@ -110,5 +112,5 @@ def residuals(scaled: Any, gradient: Any) -> Any:
     xp = array_namespace(scaled)
     projected = xp.where(scaled > 0, gradient, xp.clip(gradient, max=0.0))
     projected = scaled - xp.clip(scaled - projected, min=0.0)
-    size = xp.sqrt(xp.sum(scaled * scaled, axis=1))
-    return xp.sqrt(xp.sum(projected * projected, axis=1)) / xp.where(size > 0, size, xp.ones_like(size))
+    size = xp.sqrt(xp.sum(scaled * scaled, axis=-1))
+    return xp.sqrt(xp.sum(projected * projected, axis=-1)) / xp.where(size > 0, size, xp.ones_like(size))

@@ -5,7 +5,7 @@ decided on the GPU; a rejected one tries again in the next turn. All turns are t
 the same memory, recorded as a CUDA graph, and the host looks at the numbers now and then. Restarts that have
 ended stay as they are; once half of them have ended, the others continue in a smaller batch.
 
-Factors are arrays (batch, k, rows), so that products of the data with those of all restarts copy nothing.
+The factors of HALS are arrays (batch, k, rows): products of the data with those of all restarts copy nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from nonneg._arrays import is_cuda_tensor, to_device
 from nonneg._devices import free_memory
@@ -24,30 +24,23 @@ from nonneg._interruption import pending
 from nonneg._typing import Array
 from nonneg.data import DataMatrix
 from nonneg.data.dense import DenseMatrix
-from nonneg.data.sparse import SparseArrayMatrix
 from nonneg.exceptions import InterruptedFitWarning
 from nonneg.initializers.random import random_init
 from nonneg.iteration import History, Run, SlowDecrease, StopReason
 from nonneg.iteration.captured import WARM_UP, record
-from nonneg.kernels import batched_kl
-from nonneg.kernels.batched_kl import batched_targets
 from nonneg.kernels.hals import batched_hals
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers import alternating, newton
-from nonneg.solvers.extrapolation import LOWEST_FRACTION, STEEP, Schedule
+from nonneg.solvers.extrapolation import STEEP, Schedule, extrapolate_bounded
 from nonneg.solvers.hals import SHRINK, inner_passes
-from nonneg.solvers.mu import update_ratio
-from nonneg.solvers.newton import DAMPING, SHORTEST_STEP, correlations_of, shared_correlations
+from nonneg.solvers.newton import RowPass, column_directions, shared_correlations
 from nonneg.solvers.registry import choose_solver
 
 # Arrays of the size of X, and of the size of the factors, that a restart takes.
 ARRAYS = {"hals": (0, 24), "newton": (9, 40)}
 # Part of the free memory that a batch may take.
 MEMORY_PART = 0.5
-# Sparse data on a GPU become dense for a batch up to this many bytes, which are within what a fit may add to
-# its data. A restart alone waits for its launches; a batch under KL reads its models 25 times per iteration.
-DENSE_BYTES = {"hals": 192 << 20, "newton": 32 << 20}
 # Iterations between two looks at the decrease of the error.
 WINDOW = SlowDecrease().window
 # Why a restart has ended.
@@ -68,37 +61,28 @@ def can_be_batched(data: DataMatrix, solver: str, options: dict[str, Any]) -> bo
         return False
     loss = options["beta"] == (2.0 if solver == "hals" else 1.0)
     plain = data.weights is None and data.observed is None and options["free"] is None
-    plain = plain and not options["penalties"].any
     named = {"beta", "penalties", "tol", "free", "accelerate"}
-    fits = isinstance(data, DenseMatrix) or _bytes(data) <= DENSE_BYTES[solver]
-    return loss and plain and set(options) <= named and fits
+    return loss and plain and not options["penalties"].any and set(options) <= named
 
 
 def _on_gpu(data: DataMatrix) -> bool:
-    return isinstance(data, DenseMatrix | SparseArrayMatrix) and is_cuda_tensor(data.to_device(np.zeros(1)))
-
-
-def _bytes(data: DataMatrix) -> int:
-    return data.shape[0] * data.shape[1] * (8 if "64" in str(data.dtype) else 4)
+    return isinstance(data, DenseMatrix) and is_cuda_tensor(data.array)
 
 
 def batch_size(data: DataMatrix, solver: str, k: int) -> int:
     """Return how many restarts fit in memory together."""
     of_X, of_factors = ARRAYS[solver]
-    of_k = k * (1 / data.shape[0] + 1 / data.shape[1])  # entries of the factors for one of X
+    entries = of_X * data.shape[0] * data.shape[1] + of_factors * k * sum(data.shape)
+    of_entry = 8 if "64" in str(data.dtype) else 4
     free = free_memory(data.to_device(np.zeros(1)).device)
-    return int(max(1, min(1 << 14, MEMORY_PART * free / (_bytes(data) * (of_X + of_factors * of_k)))))
+    return int(max(1, min(1 << 14, MEMORY_PART * free / (of_entry * entries))))
 
 
-def restarts_per_batch(
-    data: DataMatrix, k: int, solver: str, beta: float, penalties: Penalties, *, own_data: bool = False
-) -> int:
-    """Return how many restarts of a solver can run as one batch; 1 where they cannot."""
-    name = choose_solver(solver, data, k, beta)
-    able = can_be_batched(data, name, {"beta": beta, "penalties": penalties, "free": None})
-    if own_data:
-        able = able and name == "newton" and isinstance(data, DenseMatrix)
-    return batch_size(data, name, k) if able else 1
+def restarts_per_batch(data: DataMatrix, k: int, beta: float, *, own_data: bool = False) -> int:
+    """Return how many restarts can run as one batch; 1 where they cannot."""
+    name = choose_solver("auto", data, k, beta)
+    able = can_be_batched(data, name, {"beta": beta, "penalties": Penalties(), "free": None})
+    return batch_size(data, name, k) if able and (name == "newton" or not own_data) else 1
 
 
 def run_in_batches(
@@ -111,8 +95,6 @@ def run_in_batches(
     finish: Callable[[int, Run[Any]], Any],
 ) -> list[Any]:
     """Run a restart per generator, as many at a time as memory allows; return what `finish` makes of them."""
-    if not isinstance(data, DenseMatrix):
-        data = DenseMatrix(data.dense_rows(0, data.shape[0]), data.xp)
     size = batch_size(data, solver, k)
     results: list[Any] = []
     for first in range(0, len(rngs), size):
@@ -149,6 +131,7 @@ class Batch:
 
     measures: tuple[str, ...]  # of an iteration
     state: Callable[..., Any]  # in which a run ends
+    turned = False  # whether arrays have a row per component
     # Returns the first arrays of the method, given data, W, H and an array of zeros.
     begin: Callable[..., dict[str, Any]]
     # Tries one iteration of every restart, given the arrays and which restarts are active. Returns arrays,
@@ -162,7 +145,9 @@ class Batch:
         self.X: Any = data[0].array if shared else None  # of all restarts; None if each has its own
         self.n_rows, self.max_iter, self.tol = data[0].shape[0], int(min(max_iter, LONGEST)), tol
         self.n_restarts, self.members = len(factors), np.arange(len(factors))  # which of them are in it
-        W, Ht = (torch.stack([pair[at] for pair in factors]).mT.contiguous() for at in (0, 1))
+        W, Ht = (torch.stack([pair[at] for pair in factors]) for at in (0, 1))
+        if self.turned:
+            W, Ht = W.mT.contiguous(), Ht.mT.contiguous()
         zero = torch.zeros(len(factors), dtype=torch.float64, device=W.device)
         self.arrays: dict[str, Any] = {
             "n_iter": zero,
@@ -254,7 +239,8 @@ class Batch:
         columns: dict[str, list[Any]] = {"n_iter": list(range(1, n_iter + 1))}
         columns["seconds"] = [seconds * number / n_iter for number in columns["n_iter"]]
         columns |= {name: values[:, i].tolist() for i, name in enumerate(self.measures)}
-        W, Ht = (self.arrays[name][place].clone().T for name in ("W", "Ht"))
+        W, Ht = (self.arrays[name][place].clone() for name in ("W", "Ht"))
+        W, Ht = (W.T, Ht.T) if self.turned else (W, Ht)
         state = self.state(W, Ht, loss=float(self.arrays["loss"][place]))
         reason = REASONS[float(finished)]
         return Run(state, n_iter, reason, History(columns), reason.value)
@@ -265,6 +251,7 @@ class BatchedHals(Batch):
 
     measures = ("loss", "violation")
     state = alternating.AlternatingState
+    turned = True
 
     def begin(self, data: Sequence[Any], W: Array, H: Array, zero: Array) -> dict[str, Any]:
         """Return the first arrays; the first turn has nothing to extrapolate from."""
@@ -325,7 +312,7 @@ class BatchedNewton(Batch):
     measures = ("loss",)
     state = newton.NewtonState
 
-    def begin(self, data: Sequence[Any], W: Array, H: Array, zero: Array) -> dict[str, Any]:
+    def begin(self, data: Sequence[Any], W: Array, Ht: Array, zero: Array) -> dict[str, Any]:
         """Return the first arrays: the rows of W alone have moved."""
         import torch
 
@@ -336,91 +323,44 @@ class BatchedNewton(Batch):
         bounds, units = (to_device(part, W) for part in np.array([scales[id(each)] for each in data]).T)
         own = {} if self.X is not None else {"X": torch.stack([each.array for each in data])}
         arrays = own | {"bounds": bounds, "units": units}
-        W, _ = self.move_W(arrays, W, H, torch.sum(H, dim=1))
-        arrays |= self.sums(arrays, W, H)
+        arrays |= self.evaluate(arrays, W, Ht, torch.sum(Ht, dim=2))[0]
         steps = torch.ones_like(arrays["columns"])
-        first = {"W_before": W.clone(), "Ht": H, "Ht_plain": H.clone(), "tries": zero}
+        first = {"W_before": arrays["W"].clone(), "Ht_plain": Ht.clone(), "tries": zero}
         return arrays | first | {"steps": steps, "tried": steps.clone()}
 
-    def move_W(self, arrays: dict[str, Array], start: Array, H: Array, means: Array) -> tuple[Array, Array]:
-        """Return W after a Newton step, and the losses of the columns before it."""
-        import torch
-
-        X, bounds = arrays.get("X", self.X), arrays["bounds"]
-        v = start.mT @ H
-        at_start = batched_kl.column_losses(X, v, bounds)
-        slope, curvature = batched_kl.newton_terms(X, v, bounds)
-        squares = H * H + DAMPING * torch.mean(H, dim=2, keepdim=True) ** 2
-        gradient, diagonal = H @ slope.mT, squares @ curvature.mT
-        direction, slopes = batched_targets(
-            start.mT, gradient.mT, diagonal.mT, shared_correlations(1.0, H.mT, means)
-        )
-        del slope, curvature
-        steps = batched_kl.line_search(X, v, direction @ H, slopes, bounds)[:, None, :]
-        sums = torch.sum(H, dim=2, keepdim=True)
-        # (x / v) Ht is what the gradient leaves of the sums.
-        ratio = update_ratio(start, sums - gradient, sums, l1=0.0, l2=0.0, beta=1.0)
-        moved = (start + steps * direction.mT).clip(0.0)
-        return torch.where(steps < SHORTEST_STEP, start * ratio, moved), at_start
-
-    def sums(self, arrays: dict[str, Array], W: Array, H: Array) -> dict[str, Any]:
-        """Return W, its loss and what the next step of H needs."""
-        import torch
-
-        X, bounds = arrays.get("X", self.X), arrays["bounds"]
-        v = W.mT @ H
-        columns = batched_kl.column_losses(X, v, bounds)
-        slope, curvature = batched_kl.newton_terms(X, v, bounds)
-        squares = torch.cat([W * W, torch.ones_like(W[:, :1])], dim=1)
-        sums = torch.sum(H, dim=2, keepdim=True) / arrays["units"].to(H.dtype)[:, None, None]
-        scale = (sums.mT @ W).clip(1e-6)
-        return {
-            "W": W,
-            "loss": torch.sum(columns, dim=1),
-            "gradient": W @ slope,
-            "diagonal": squares @ curvature,
-            "gram": (W / scale) @ W.mT,
-            "total": torch.sum(W, dim=2),
-            "columns": columns,
-        }
-
-    def direction(self, now: dict[str, Any]) -> tuple[Any, Any]:
-        """Return the step of every column of H, and the derivatives of their losses along it."""
-        import torch
-
-        damping = DAMPING * (now["total"] / self.n_rows) ** 2
-        diagonal = now["diagonal"][:, :-1] + now["diagonal"][:, -1:] * damping[:, :, None]
-        direction, slopes = batched_targets(
-            now["Ht"].mT, now["gradient"].mT, diagonal.mT, correlations_of(now["gram"])
-        )
-        # A column whose model misleads stays.
-        down = slopes < 0
-        return torch.where(down[:, None, :], direction.mT, 0.0), torch.where(down, slopes, 0.0).double()
+    def evaluate(
+        self, arrays: dict[str, Array], start: Array, Ht: Array, means: Array
+    ) -> tuple[dict[str, Any], Array]:
+        """Move the rows of W; return what changes, and the losses of the columns before it."""
+        loss, units = BetaLoss(1.0, arrays["bounds"]), arrays["units"].to(Ht.dtype)[:, None]
+        shared = RowPass(Ht, loss, Penalties(), shared_correlations(1.0, Ht, means), 0.0, units)
+        W, (at_start, columns, *sums) = shared.move(arrays.get("X", self.X), start)
+        changes = dict(zip(("gradient", "diagonal", "gram", "total"), sums, strict=True))
+        return changes | {"W": W, "Ht": Ht, "loss": columns.sum(dim=1), "columns": columns}, at_start
 
     def attempt(self, now: dict[str, Any], active: Any) -> tuple[dict[str, Any], dict[str, Any], Any]:
         """Try one iteration of every restart; see `NewtonProblem.candidates`."""
         import torch
 
         loss, momentum, tries, steps = now["loss"], now["momentum"], now["tries"], now["tried"]
-        direction, slopes = self.direction(now)
+        direction, slopes = column_directions(SimpleNamespace(**now), self.n_rows, Penalties(), None)
         rests = momentum == 0
-        plain = now["Ht"] + steps.to(direction.dtype)[:, None, :] * direction
+        plain = now["Ht"] + steps.to(direction.dtype)[..., None] * direction
         amount = momentum.to(direction.dtype)[:, None, None]
-        H = _bounded(plain, now["Ht_plain"], amount)
-        means = (now["total"][:, None, :] @ H)[:, 0]
+        Ht = extrapolate_bounded(plain, now["Ht_plain"], amount)
+        start = extrapolate_bounded(now["W"], now["W_before"], amount)
         # What the columns gain by extrapolated rows says nothing about their own steps.
-        W, at_start = self.move_W(now, _bounded(now["W"], now["W_before"], amount), H, means)
-        new = self.sums(now, W, H)
+        new, at_start = self.evaluate(now, start, Ht, (Ht @ now["total"][..., None])[..., 0])
         new_loss = new.pop("loss")
         gained, change = steps * slopes, at_start - now["columns"]
         following, shorter = newton.next_steps(torch, steps, gained, change, new["columns"])
         following = torch.where(rests[:, None], following, (2.0 * steps).clip(max=1.0))
-        new |= {"Ht": H, "Ht_plain": plain, "steps": following}
+        new |= {"Ht_plain": plain, "steps": following}
         # Restarts with momentum try again without it first, with the same steps.
         shorter = torch.where(rests[:, None], shorter, steps)
 
         good = new_loss <= loss
-        nothing = newton.NOTHING["float64" if H.dtype == torch.float64 else "float32"]
+        nothing = newton.NOTHING["float64" if Ht.dtype == torch.float64 else "float32"]
         hopeless = rests & (torch.sum(gained, dim=1) > -nothing * torch.abs(loss))
         # Rounding only: the better pair is kept, and the stopping rule ends the run.
         stuck = ~good & (hopeless | (tries + 1 >= newton.TRIES))
@@ -465,9 +405,3 @@ def _rounding(cross: Array) -> Any:
     import torch
 
     return 8 * torch.finfo(cross.dtype).eps * torch.linalg.vector_norm(cross, ord=1, dim=(1, 2))
-
-
-def _bounded(new: Array, old: Array, momentum: Array) -> Array:
-    """Return new + momentum (new - old), bounded below by a fraction of `new`; a momentum per restart."""
-    out, lowest = new + momentum * (new - old), LOWEST_FRACTION * new
-    return array_namespace(new).where(out < lowest, lowest, out)

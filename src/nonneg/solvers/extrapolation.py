@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import on_gpu
 from nonneg._typing import Array, SampleArray
 from nonneg.iteration.loop import Candidates, changed, unchanged
 
@@ -58,8 +57,8 @@ STEEP = Schedule(0.3, growth=1.1, ceiling_growth=1.02, decay=2.0)
 
 
 def extrapolates(momentum: Any) -> bool:
-    """Tell whether there is a momentum; one on a GPU is not zero, and nobody waits for its value."""
-    return on_gpu(momentum) or momentum != 0.0
+    """Tell whether there is a momentum; one in an array is not zero, and nobody waits for its value."""
+    return not isinstance(momentum, float) or momentum != 0.0
 
 
 def extrapolate_bounded(new: Array, old: Array | None, momentum: Any) -> Array:

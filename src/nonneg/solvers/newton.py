@@ -26,9 +26,9 @@ from array_api_compat import array_namespace
 from nonneg._compiled import core
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.matrix import rows_per_block
 from nonneg.iteration import SlowDecrease
 from nonneg.iteration.loop import Candidates, Descent, changed, solver, unchanged
+from nonneg.kernels import batched_kl
 from nonneg.kernels import beta_products as beta_kernels
 from nonneg.kernels.block_pivoting import block_pivoting
 from nonneg.kernels.block_pivoting.array_api import block_pivoting as with_pivots
@@ -50,13 +50,6 @@ SHORTEST = 2.0**-4
 # What is to be gained below this part of the loss drowns in rounding: in float32 losses of one pair differ by
 # 5e-9 of themselves (mutations, 96 x 2700, k=20).
 NOTHING = {"float64": 1e-14, "float32": 1e-9}
-# Entries of a piece: its four arrays are about the size of a core's second-level cache.
-PIECE_ENTRIES = 1 << 16
-# Rows of a piece are a multiple of the block of rows of `kernels.hals`; fewer would also make the sums for H,
-# which are as large as H, cost more than the products. Very wide data have pieces of MOST_ENTRIES.
-PIECE_ROWS, MOST_ENTRIES = 128, 1 << 20
-
-
 # The part of the squared mean of a component that is added to its squares in the diagonals of Hessians: a row
 # with few observed entries may see next to nothing of a component, which then would grow without limit.
 DAMPING = 1e-3
@@ -85,7 +78,12 @@ def correlations_of(gram: Array) -> Array:
 
 def damping(other: Array) -> Array:
     """Return what is added to the squares of every component of the fixed factor."""
-    return DAMPING * array_namespace(other).mean(other, axis=0) ** 2
+    return DAMPING * array_namespace(other).mean(other, axis=-2, keepdims=True) ** 2
+
+
+def _kernels(factor: Array) -> Any:
+    """Return the operations on one model, or on those of several restarts."""
+    return beta_kernels if factor.ndim == 2 else batched_kl
 
 
 def newton_step(
@@ -103,11 +101,11 @@ def newton_step(
     """Move a block of rows by one guarded Newton step; return them, their model and their residuals.
 
     `x` and the model `v` include the offset of the loss; the memory of `v` is used again. Without
-    `correlations` every row has its own Hessian.
+    `correlations` every row has its own Hessian. Factors may have a first axis of several restarts.
     """
     xp, l1, l2 = array_namespace(factor), penalties.l1_W, penalties.l2_W
-    bounds = loss.beta, loss.lower_bound
-    slope, curvature = beta_kernels.newton_terms(
+    bounds, kernels, other_T = (loss.beta, loss.lower_bound), _kernels(factor), xp.matrix_transpose(other)
+    slope, curvature = kernels.newton_terms(
         x, v, mask, *bounds, curvature_bound=loss.curvature_bound, exact=exact
     )
     own = gradient = slope @ other
@@ -121,23 +119,23 @@ def newton_step(
         found = newton_targets(factor, gradient, curvature @ squares + l2, correlations, None, l1, l2)
     direction, residuals, *along_rows = found
     del slope, curvature
-    v, steps = beta_kernels.line_search(x, v, direction @ other.T, mask, *bounds, *along_rows)
-    new = factor + steps[:, None] * direction
+    v, steps = kernels.line_search(x, v, direction @ other_T, mask, *bounds, *along_rows)
+    new = factor + steps[..., None] * direction
     new = np.maximum(new, 0) if isinstance(new, np.ndarray) else xp.clip(new, min=0.0)
     short = xp.logical_and(steps < SHORTEST_STEP, residuals > 0)
     if isinstance(new, np.ndarray):
         if not short.any():  # to ask would make a GPU wait
             return new, v, residuals
-        before = factor @ other.T + loss.offset  # whose memory was used again
+        before = factor @ other_T + loss.offset  # whose memory was used again
     power = mask
     if loss.beta != 1:
         _, power = beta_kernels.ratio_terms(x, before, *bounds, mask)
-    power = xp.sum(other, axis=0) if power is None else power @ other
+    power = xp.sum(other, axis=-2, keepdims=True) if power is None else power @ other
     # The gradient is the difference of the two sums.
     ratio = xp.clip(power - own, min=0.0)
     scaled = factor * update_ratio(factor, ratio, power, l1=l1, l2=l2, beta=loss.beta)
-    new = xp.where(short[:, None], scaled, new)
-    return new, new @ other.T + loss.offset, residuals
+    new = xp.where(short[..., None], scaled, new)
+    return new, new @ other_T + loss.offset, residuals
 
 
 def nonzero_step(
@@ -217,15 +215,40 @@ class RowPass:
     penalties: Penalties  # L1 and L2
     correlations: Array  # the shared model of the Hessians of the rows
     momentum: Any  # of the extrapolation with which rows start; it may be a number on their GPU
-    unit: float  # about the sum of a row of the data
+    unit: Any  # about the sum of a row of the data
 
     def gram(self, rows: Array, weights: Array | None) -> Array:
         """Return the Gram matrix of the rows, weighted as a column of the Hessian is on average."""
         xp = array_namespace(rows)
-        means = rows @ (xp.sum(self.Ht, axis=0) / self.unit)
+        means = (rows @ (xp.sum(self.Ht, axis=-2) / self.unit)[..., None])[..., 0]
         means = np.maximum(means, 1e-6) if isinstance(means, np.ndarray) else xp.clip(means, min=1e-6)
         scale = means ** (self.loss.beta - 2.0)
-        return (rows * (scale if weights is None else scale * weights)[:, None]).T @ rows
+        return xp.matrix_transpose(rows * (scale if weights is None else scale * weights)[..., None]) @ rows
+
+    def move(
+        self, x: Array, start: Array, mask: Array | None = None, weights: Array | None = None
+    ) -> tuple[Array, tuple[Any, ...]]:
+        """Move rows from where they start; return them and the sums of `newton_pass` but for the penalty."""
+        xp, Ht, loss, kernels = array_namespace(start), self.Ht, self.loss, _kernels(start)
+        bounds, v = (loss.beta, loss.lower_bound), start @ xp.matrix_transpose(Ht)
+        squares = Ht * Ht + damping(Ht)
+        at_start: Any = 0.0
+        if not extrapolates(self.momentum):
+            at_start = kernels.column_losses(x, v, *bounds, weights, mask)
+        new, v, _ = newton_step(loss, self.penalties, mask, x, v, start, Ht, squares, self.correlations)
+        if loss.beta not in (1.0, 2.0):
+            # Where x is zero the model tends to zero and its negative powers matter: the sum of the model and
+            # the step would be rounding there.
+            v = new @ Ht.T
+        at_end = kernels.column_losses(x, v, *bounds, weights, mask)
+        slope, curvature = kernels.newton_terms(x, v, mask, *bounds, curvature_bound=loss.curvature_bound)
+        weighted = new if weights is None else new * weights[:, None]
+        # One more column, for the damping of the diagonals.
+        last = xp.ones_like(new[..., :1]) if weights is None else weights[:, None]
+        squared = xp.concat([weighted * new, last], axis=-1)
+        gradient, diagonal = xp.matrix_transpose(slope) @ weighted, xp.matrix_transpose(curvature) @ squared
+        total = xp.sum(weighted, axis=-2)
+        return new, (at_start, at_end, gradient, diagonal, self.gram(new, weights), total)
 
 
 def newton_pass(
@@ -274,43 +297,20 @@ def _tiles(
 def _entries(
     block: LocalMatrix, W: Array, W_before: Array | None, shared: RowPass
 ) -> tuple[Array, tuple[Any, ...]]:
-    xp, Ht, loss = block.xp, shared.Ht, shared.loss
-    n_rows, n_columns = block.shape
-    squares, moves = Ht * Ht + damping(Ht), extrapolates(shared.momentum)
-    bounds = loss.beta, loss.lower_bound
+    Ht, (n_rows, n_columns) = shared.Ht, block.shape
 
     def visit(begin: int, end: int) -> tuple[list[Array], tuple[Any, ...]]:
-        x = block.dense_rows(begin, end)
         mask = None if block.observed is None else block.observed.dense_rows(begin, end)
         weights = None if block.weights is None else block.weights[begin:end]
         before = None if W_before is None else W_before[begin:end, :]
         start = extrapolate_bounded(W[begin:end, :], before, shared.momentum)
-        v = start @ Ht.T
-        at_start = 0.0 if moves else beta_kernels.column_losses(x, v, *bounds, weights, mask)
-        new, v, _ = newton_step(loss, shared.penalties, mask, x, v, start, Ht, squares, shared.correlations)
-        if loss.beta not in (1.0, 2.0):
-            # Where x is zero the model tends to zero and its negative powers matter: the sum of the model and
-            # the step would be rounding there.
-            v = new @ Ht.T
-        at_end = beta_kernels.column_losses(x, v, *bounds, weights, mask)
-        slope, curvature = beta_kernels.newton_terms(
-            x, v, mask, *bounds, curvature_bound=loss.curvature_bound
-        )
-        weighted = new if weights is None else new * weights[:, None]
-        # One more column, for the damping of the diagonals.
-        last = xp.ones_like(new[:, :1]) if weights is None else weights[:, None]
-        squared = xp.concat([weighted * new, last], axis=1)
-        sums = slope.T @ weighted, curvature.T @ squared, shared.gram(new, weights), xp.sum(weighted, axis=0)
-        return [new], (at_start, at_end, *sums)
+        new, sums = shared.move(block.dense_rows(begin, end), start, mask, weights)
+        return [new], sums
 
-    size = None
-    if isinstance(Ht, np.ndarray):
-        size = max(rows_per_block(n_columns, PIECE_ENTRIES) // PIECE_ROWS, 1) * PIECE_ROWS
-        size = min(size, rows_per_block(n_columns, MOST_ENTRIES))
     # Products are BLAS's, which does several operations in the time of one of our kernels.
     operations = 0.2 * 12.0 * n_rows * n_columns * Ht.shape[1]
-    ((rows, sums),) = over_blocks(block, visit, add=_added, rows=size, operations=operations)
-    return xp.concat(rows, axis=0), sums
+    ((rows, sums),) = over_blocks(block, visit, add=_added, operations=operations)
+    return block.xp.concat(rows, axis=0), sums
 
 
 def _added(first: tuple[Any, Any], second: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -398,24 +398,6 @@ class NewtonProblem:
         }
         return changes, at_start
 
-    def direction(self, state: NewtonState) -> tuple[Array, Array]:
-        """Return the step of every column of H, and the derivatives of their losses along it."""
-        xp, Ht, penalties = self.data.xp, state.Ht, self.penalties
-        gradient = state.gradient + (penalties.l1_H + penalties.l2_H * Ht)
-        assert state.total is not None
-        assert state.diagonal is not None
-        damping = DAMPING * (state.total / self.total_weight) ** 2
-        diagonal = state.diagonal[:, :-1] + (state.diagonal[:, -1:] * damping + penalties.l2_H)
-        correlations = correlations_of(state.gram)
-        direction, _, _, _, slopes = newton_targets(
-            Ht, gradient, diagonal, correlations, self.free, penalties.l1_H, penalties.l2_H
-        )
-        slopes = xp.astype(slopes, xp.float64)
-        # A column whose model misleads stays.
-        down = slopes < 0
-        direction = xp.where(down[:, None], direction, xp.zeros_like(direction))
-        return direction, xp.where(down, slopes, xp.zeros_like(slopes))
-
     def attempt(self, state: NewtonState, momentum: Any) -> dict[str, Any]:
         """Move both factors by the steps of the state.
 
@@ -423,7 +405,7 @@ class NewtonProblem:
         ones for the columns that became worse, None after extrapolation.
         """
         xp = self.data.xp
-        direction, slopes = self.direction(state)
+        direction, slopes = column_directions(state, self.total_weight, self.penalties, self.free)
         steps = xp.ones_like(slopes) if state.steps is None else state.steps
         Ht = state.Ht + xp.astype(steps, direction.dtype)[:, None] * direction
         gained = steps * slopes
@@ -460,6 +442,24 @@ class NewtonProblem:
             begin = changed(begin, steps=changes["shorter"])
         # Rounding only: keep the better pair and let the stopping rule end the run.
         yield changed(state, momentum=0.0, ceiling=1.0, W_before=None, Ht_plain=None), unchanged
+
+
+def column_directions(
+    state: Any, total_weight: float, penalties: Penalties, free: IntArray | None
+) -> tuple[Array, Array]:
+    """Return the step of every column of H, and the derivatives of their losses along it."""
+    xp, Ht = array_namespace(state.Ht), state.Ht
+    gradient = state.gradient + (penalties.l1_H + penalties.l2_H * Ht)
+    damping = DAMPING * (state.total / total_weight)[..., None, :] ** 2
+    diagonal = state.diagonal[..., :-1] + (state.diagonal[..., -1:] * damping + penalties.l2_H)
+    direction, _, _, _, slopes = newton_targets(
+        Ht, gradient, diagonal, correlations_of(state.gram), free, penalties.l1_H, penalties.l2_H
+    )
+    slopes = xp.astype(slopes, xp.float64)
+    # A column whose model misleads stays.
+    down = slopes < 0
+    direction = xp.where(down[..., None], direction, xp.zeros_like(direction))
+    return direction, xp.where(down, slopes, xp.zeros_like(slopes))
 
 
 def next_steps(xp: Any, steps: Array, gained: Array, change: Array, losses: Array) -> tuple[Array, Array]:
