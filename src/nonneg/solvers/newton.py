@@ -28,7 +28,6 @@ from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import SlowDecrease
 from nonneg.iteration.loop import Candidates, Descent, changed, solver, unchanged
-from nonneg.kernels import batched_kl
 from nonneg.kernels import beta_products as beta_kernels
 from nonneg.kernels.block_pivoting import block_pivoting
 from nonneg.kernels.block_pivoting.array_api import block_pivoting as with_pivots
@@ -83,7 +82,11 @@ def damping(other: Array) -> Array:
 
 def _kernels(factor: Array) -> Any:
     """Return the operations on one model, or on those of several restarts."""
-    return beta_kernels if factor.ndim == 2 else batched_kl
+    if factor.ndim == 2:
+        return beta_kernels
+    from nonneg.kernels import batched_kl  # loads Triton
+
+    return batched_kl
 
 
 def newton_step(
