@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nonneg.data import as_data_matrix
-from nonneg.data import eckart_young as bound_module
 from nonneg.data import spectral as spectral_module
-from nonneg.data.eckart_young import eckart_young_bound
 from nonneg.data.spectral import (
     block_lanczos,
+    eckart_young_bound,
     leading_singular_values,
     leading_vectors,
     numerical_noise,
@@ -149,7 +148,7 @@ def test_the_bound_is_never_above_the_error_of_the_best_rank_k(seed, k, decay, r
     X = np.random.default_rng(seed).standard_normal((15, 12)) * np.exp(-decay * np.arange(12))
     with pytest.MonkeyPatch.context() as patch:
         if route:
-            patch.setattr(bound_module, "gram_is_cheaper", lambda data, k: False)
+            patch.setattr(spectral_module, "gram_is_cheaper", lambda data, k: False)
         assert eckart_young_bound(as_data_matrix(X), k).relative_error <= true_error(X, k) * (1 + 1e-12)
 
 
@@ -165,7 +164,7 @@ def orthogonal_to_the_fixed_start(rng, n_columns=700, k=5):
 
 def test_a_matrix_built_against_the_start_of_lanczos_gets_no_false_bound(rng, monkeypatch):
     X = orthogonal_to_the_fixed_start(rng)
-    monkeypatch.setattr(bound_module, "gram_is_cheaper", lambda data, k: False)
+    monkeypatch.setattr(spectral_module, "gram_is_cheaper", lambda data, k: False)
     bound = eckart_young_bound(as_data_matrix(X), 5)
     assert bound.relative_error <= true_error(X, 5)
     assert bound.relative_error == pytest.approx(true_error(X, 5), rel=1e-6)
@@ -180,8 +179,8 @@ def test_a_missed_singular_value_is_noticed(rng, monkeypatch):
         values, vectors = search(data, k + 1, rng=rng)
         return values[1:], vectors[:, 1:]
 
-    monkeypatch.setattr(bound_module, "gram_is_cheaper", lambda data, k: False)
-    monkeypatch.setattr(bound_module, "leading_eigenpairs", without_the_first)
+    monkeypatch.setattr(spectral_module, "gram_is_cheaper", lambda data, k: False)
+    monkeypatch.setattr(spectral_module, "leading_eigenpairs", without_the_first)
     bound = eckart_young_bound(as_data_matrix(X), 5)
     # The search misses the leading value, and its own sum would be a false bound.
     assert bound.estimate > 1.01 * true_error(X, 5)

@@ -8,8 +8,8 @@ from typing import Any
 from nonneg._arrays import is_float32
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Statement, Verdict
-from nonneg.data.eckart_young import eckart_young_bound
 from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.data.spectral import eckart_young_bound
 
 # An error within 10% of the lower bound counts as close.
 DEFAULT_FACTOR = 1.1

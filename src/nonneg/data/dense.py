@@ -22,11 +22,6 @@ BLOCK_ENTRIES = 1 << 22
 class DenseMatrix(LocalMatrix):
     """A dense array; missing entries hold zero."""
 
-    # Solver, encoder and certificate ask for them.
-    _squared_norm: float | None = None
-    _total: float | None = None
-    _n_nonzero: int | None = None
-
     def __init__(
         self, array: Array, xp: Any, *, weights: Array | None = None, observed: Observed | None = None
     ) -> None:
@@ -69,15 +64,16 @@ class DenseMatrix(LocalMatrix):
         # Else its transpose: BLAS writes that faster, because the long side is the contiguous one.
         return out if multiply(X.T, W, out) else np.ascontiguousarray((W.T @ X).T)
 
+    @cached_property  # solver, encoder and certificate ask for the sums
+    def _sum_of_squares(self) -> float:
+        if self.container != "dense" or self.is_weighted:
+            return super().squared_norm()
+        squares = self._row_squares(np.float64)
+        return float(squares.sum() if self.weights is None else squares @ self.weights)
+
     def squared_norm(self) -> float:
         """Return the weighted sum of the squared entries."""
-        if self._squared_norm is None:
-            if self.container == "dense" and not self.is_weighted:
-                squares = self._row_squares(np.float64)
-                self._squared_norm = float(squares.sum() if self.weights is None else squares @ self.weights)
-            else:
-                self._squared_norm = super().squared_norm()
-        return self._squared_norm
+        return self._sum_of_squares
 
     def squared_row_norms(self) -> Array:
         """Return the sum of the squared entries of every row."""
@@ -97,19 +93,21 @@ class DenseMatrix(LocalMatrix):
         parallel_for(work, self.shape[0], chunk_size=step, operations=2.0 * self.shape[0] * self.shape[1])
         return out
 
+    @cached_property
+    def _sum(self) -> float:
+        return super().total()
+
     def total(self) -> float:
         """Return the weighted sum of the entries."""
-        if self._total is None:
-            self._total = super().total()
-        return self._total
+        return self._sum
+
+    @cached_property
+    def _n_nonzero(self) -> int:
+        blocks = (self.array[start:stop, :] for start, stop in self.row_blocks(self.part_entries))
+        return int(sum(self.xp.count_nonzero(block) for block in blocks))
 
     def count_nonzero(self) -> int:
         """Return the number of entries other than zero."""
-        if self.container == "dense":
-            return int(np.count_nonzero(self.array))
-        if self._n_nonzero is None:
-            blocks = (self.array[start:stop, :] for start, stop in self.row_blocks(BLOCK_ENTRIES))
-            self._n_nonzero = int(sum(self.xp.count_nonzero(block) for block in blocks))
         return self._n_nonzero
 
     def _compute_extremes(self) -> tuple[float, float]:
@@ -145,11 +143,6 @@ class DenseMatrix(LocalMatrix):
         """Return the entries as compiled kernels read them."""
         rows = numpy_view(self.array)
         return rows if isinstance(rows, np.ndarray) and rows.flags.c_contiguous else None
-
-    def raw_factors(self) -> tuple[Any, Any] | None:
-        """Return the entries themselves, by rows or by columns."""
-        flags = self.array.flags if self.container == "dense" else None
-        return (self.array, None) if flags and (flags.c_contiguous or flags.f_contiguous) else None
 
     def dense_rows(self, start: int, stop: int) -> Array:
         """Return a range of rows."""

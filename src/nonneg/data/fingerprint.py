@@ -9,7 +9,7 @@ import numpy as np
 
 from nonneg._arrays import numpy_dtype, to_numpy
 from nonneg._typing import Array, SampleArray
-from nonneg.data.matrix import BlockedMatrix, DataMatrix, LocalMatrix
+from nonneg.data.matrix import DataMatrix, LocalMatrix
 
 
 def fingerprint(data: DataMatrix, *sample_arrays: SampleArray) -> str:
@@ -18,13 +18,15 @@ def fingerprint(data: DataMatrix, *sample_arrays: SampleArray) -> str:
     # of Dask, which are worked on side by side, have one each.
     hashes: dict[Any, Any] | None = None if data.container == "dask" else {}
     _, (digests,) = data.map_reduce_rows(_hashed, *sample_arrays, n_out=0, hashes=hashes)
-    if isinstance(data, BlockedMatrix):
-        n_missing = int(data.statistics.n_missing)
-    else:
-        n_missing = 0 if data.observed is None else data.observed.n_missing()
     # Weights of the entries are added up block by block, and so to rounding.
     weight = f"{data.observed_weight():.10g}"
-    known = data.shape, numpy_dtype(data.dtype), n_missing, weight, digests if hashes is None else digests[-1]
+    known = (
+        data.shape,
+        numpy_dtype(data.dtype),
+        data.n_missing,
+        weight,
+        digests if hashes is None else digests[-1],
+    )
     return hashlib.sha256(str(known).encode()).hexdigest()
 
 

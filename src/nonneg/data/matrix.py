@@ -77,6 +77,11 @@ class DataMatrix(ABC):
         """Whether entries have weights, 0 if missing, so that each row has a Gram matrix of its own."""
         return self.observed is not None or self.has_mask
 
+    @property
+    def n_missing(self) -> int:
+        """The number of entries that were not observed."""
+        return 0 if self.observed is None else self.observed.n_missing()
+
     @abstractmethod
     def times(self, Ht: Array) -> SampleArray:
         """Return X Ht, which has one row per sample."""
@@ -289,13 +294,6 @@ class LocalMatrix(DataMatrix):
         """
         return None
 
-    def raw_factors(self) -> tuple[Any, Any] | None:
-        """Return arrays A and B with X = A B' that compiled kernels multiply with; B is None where A is X.
-
-        None where the entries are stored otherwise.
-        """
-        return None
-
     @abstractmethod
     def dense_rows(self, start: int, stop: int) -> Array:
         """Return a range of rows as a dense array."""
@@ -331,10 +329,15 @@ class Statistics(NamedTuple):
 
 def block_statistics(block: LocalMatrix) -> tuple[tuple[()], tuple[FloatArray, list[tuple[float, float]]]]:
     """Return the sums of a block and its extremes, for `map_reduce_rows`."""
-    n_missing = 0 if block.observed is None else block.observed.n_missing()
     # Entries that cannot be factorized are refused later, by their extremes.
     with np.errstate(all="ignore"):
-        sums = block.squared_norm(), block.total(), block.observed_weight(), block.count_nonzero(), n_missing
+        sums = (
+            block.squared_norm(),
+            block.total(),
+            block.observed_weight(),
+            block.count_nonzero(),
+            block.n_missing,
+        )
     return (), (np.array(sums, dtype=np.float64), [block.extremes()])
 
 
@@ -349,6 +352,11 @@ class BlockedMatrix(DataMatrix):
         if self._known is None:
             self._known = Statistics.of(*self.map_reduce_rows(block_statistics, n_out=0)[1])
         return self._known
+
+    @property
+    def n_missing(self) -> int:
+        """The number of entries that were not observed."""
+        return int(self.statistics.n_missing)
 
     def times(self, Ht: Array) -> SampleArray:
         """Return X Ht."""

@@ -77,11 +77,6 @@ class StreamedMatrix(BlockedMatrix):
         self.progress = PassReporter(stored.source, stored.n_bytes, verbose)
 
     @property
-    def n_missing(self) -> int:
-        """The number of entries that were not observed."""
-        return int(self.statistics.n_missing)
-
-    @property
     def block_bytes(self) -> float:
         """The size of the largest block in memory."""
         return float(np.diff(self._edges).max()) * self.stored.row_bytes()
@@ -103,7 +98,7 @@ class StreamedMatrix(BlockedMatrix):
         """Yield the blocks; while one is worked on, the next one is read."""
         self.n_passes += 1
         self.progress.begin(self.n_passes)
-        for start, stop, entries in self._device_blocks or self._host_blocks():
+        for start, stop, entries in self._device_blocks or read_ahead(self.stored.read_rows, self._ranges()):
             block = self._local(entries, slice(start, stop))
             if isinstance(block, SparseMatrix):
                 block.single_use = True
@@ -111,12 +106,6 @@ class StreamedMatrix(BlockedMatrix):
             yield start, stop, block
             del block
             self.progress.update(stop / self.shape[0])
-
-    def _host_blocks(self) -> Iterator[tuple[int, int, Any]]:
-        ranges = self._ranges()
-        blocks = read_ahead(self.stored.read_rows, ranges)
-        for start, stop in ranges:
-            yield start, stop, next(blocks)
 
     def _rows_alone(self) -> Iterator[tuple[int, int, Any]]:
         """Yield blocks that know their rows but not their entries."""
@@ -258,16 +247,18 @@ def tensor_dtype(dtype: Any) -> Any:
     return torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
 
 
-def read_ahead(read: Callable[[int, int], Any], ranges: Sequence[tuple[int, int]]) -> Iterator[Any]:
-    """Yield what is read of each range; while one is worked on, a thread reads the next one."""
+def read_ahead(
+    read: Callable[[int, int], Any], ranges: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int, Any]]:
+    """Yield each range with what is read of it; while one is worked on, a thread reads the next one."""
     with ThreadPoolExecutor(1, thread_name_prefix="nonneg-read") as reader:
         ahead = [reader.submit(read, *ranges[0])]
-        for following in [*ranges[1:], None]:
+        for (start, stop), following in zip(ranges, [*ranges[1:], None], strict=True):
             # Taken out of the list: what was asked of the reader would hold the block as well.
             block = ahead.pop().result()
             if following is not None:
                 ahead.append(reader.submit(read, *following))
-            yield block
+            yield start, stop, block
             del block
 
 
@@ -367,7 +358,7 @@ class DeviceBlocks:
             if current is not None:
                 for slot in self._slots:
                     slot.used.record(current)  # what was asked of the device before
-            for (start, stop), slot in zip(ranges, read_ahead(load, ranges), strict=True):
+            for start, stop, slot in read_ahead(load, ranges):
                 if current is not None:
                     current.wait_event(slot.copied)
                 yield start, stop, slot.device[: stop - start]

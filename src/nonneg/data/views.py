@@ -256,9 +256,7 @@ def unweighted(data: DataMatrix) -> DataMatrix:
     return view
 
 
-def _unweighted_block(block: LocalMatrix) -> LocalMatrix:
-    if not isinstance(block, DenseMatrix | SparseMatrix) or block.observed is None:
-        raise UnsupportedInputError(f"Expected dense or sparse data, got {type(block).__name__}.")
+def _unweighted_block(block: Any) -> LocalMatrix:
     mask = block.observed.mask()
     if isinstance(block, SparseMatrix):
         return SparseMatrix(block.csr, weights=block.weights, observed=mask)

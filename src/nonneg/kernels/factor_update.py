@@ -90,7 +90,7 @@ def update_factor(
     other : array of shape (n_rows, k) or (n_columns, k)
         The products of the data with the other factor; with `data`, the other factor.
     data : array of shape (n_rows, n_columns), optional
-        A NumPy array that `compiled_factors` returned, or its transpose.
+        A NumPy array that `compiled_entries` returned, or its transpose.
     l1 : float, default 0
         The L1 penalty.
     old : array of shape (n_rows, k), optional
@@ -117,12 +117,13 @@ def update_factor(
     return Updated(new, chosen, violation, product, quadratic_form(new, gram) if quadratic else None)
 
 
-def compiled_factors(update: Update, factor: Any, gram: Gram, block: Any) -> tuple[Any, Any] | None:
-    """Return the `raw_factors` of a block where `update_factor` multiplies with them itself; else None."""
-    if block.weights is not None or not _takes(update, factor, gram):
+def compiled_entries(update: Update, factor: Any, gram: Gram, block: Any) -> Any:
+    """Return the entries of a block where `update_factor` multiplies with them itself; else None."""
+    X = getattr(block, "array", None)
+    if block.weights is not None or not isinstance(X, np.ndarray) or not _takes(update, factor, gram):
         return None
-    factors = block.raw_factors()
-    return factors if factors is not None and factors[0].dtype == factor.dtype else None
+    contiguous = X.flags.c_contiguous or X.flags.f_contiguous
+    return X if contiguous and X.dtype == factor.dtype else None
 
 
 def rounding(cross: Any) -> Any:

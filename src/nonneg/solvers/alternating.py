@@ -15,7 +15,7 @@ from nonneg._lazy import cached_property
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration.loop import Descent
-from nonneg.kernels.factor_update import CoordinateDescent, Update, compiled_factors, rounding, update_factor
+from nonneg.kernels.factor_update import CoordinateDescent, Update, compiled_entries, rounding, update_factor
 from nonneg.kernels.grams import Gram, SharedGram
 from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import gram_of
@@ -65,11 +65,10 @@ def update_W_block(
     Instead of products with the `whole` data it returns what the update of H multiplies itself.
     """
     system = (block.row_grams(Ht) if gram is None else gram).plus_ridge(penalties.l2_W)
-    factors = compiled_factors(update, W, system, block)
-    left, right = factors or (None, None)
-    other = block.times(Ht) if left is None else Ht if right is None else gram_of(right, Ht)
+    entries = compiled_entries(update, W, system, block)
+    other = block.times(Ht) if entries is None else Ht
     rows = update_factor(
-        update, W, system, other, data=left, l1=penalties.l1_W, old=W_plain, momentum=momentum
+        update, W, system, other, data=entries, l1=penalties.l1_W, old=W_plain, momentum=momentum
     )
     chosen, violation = rows.chosen, rows.violation
     if block.weights is not None:
@@ -79,14 +78,12 @@ def update_W_block(
         violation = violation - rounding(target)
         del target
     del other
-    if right is None and rows.products is not None:
+    if rows.products is not None:
         cross, data = rows.products, None
-    elif left is None or not whole:
+    elif entries is None or not whole:
         cross, data = block.transposed_times(chosen), None
-    elif right is None:
-        cross, data = chosen, left.T
     else:
-        cross, data = gram_of(left, chosen) if rows.products is None else rows.products, right
+        cross, data = chosen, entries.T
     shared = rows.gram is not None and block.weights is None and not block.has_missing
     sums = (
         violation,
@@ -100,7 +97,7 @@ def update_W_block(
 def takes_whole(block: LocalMatrix, **shared: Any) -> bool:
     """Tell whether `update_W_block` is faster with a whole chunk than with pieces of it."""
     gram = shared["gram"]
-    return gram is not None and compiled_factors(shared["update"], shared["Ht"], gram, block) is not None
+    return gram is not None and compiled_entries(shared["update"], shared["Ht"], gram, block) is not None
 
 
 update_W_block.takes_whole = takes_whole  # type: ignore[attr-defined]
