@@ -13,7 +13,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 from dask.array.dispatch import concatenate_lookup
 
-from nonneg._arrays import from_torch, is_cuda_tensor, on_gpu, to_device, to_numpy
+from nonneg._arrays import from_torch, is_cuda_tensor, on_gpu, to_device, to_numpy, to_torch
 from nonneg._threads import serial
 from nonneg.data.local import local_matrix
 from nonneg.data.matrix import LocalMatrix, RowFunction
@@ -91,13 +91,12 @@ def make_shard(*chunks: tuple[Any, Any, Any]) -> Shard:
 
 
 def _make_block(entries: Any, weights: Any, mask: Any) -> LocalMatrix:
-    block = local_matrix(entries, weights=weights, mask=mask)
+    # A chunk of CuPy becomes a PyTorch tensor in the same memory, which more kernels take.
+    block = local_matrix(to_torch(entries) if on_gpu(entries) else entries, weights=weights, mask=mask)
     if not on_gpu(values_of(block)):
         return block
     import torch
 
-    # A chunk of CuPy becomes a PyTorch tensor in the same memory, which more kernels take.
-    block = block.as_torch()  # type: ignore[assignment]
     with _LOADING:
         # PyTorch loads its linear algebra on first use, and fails where two threads do so at once.
         torch.linalg.cholesky_ex(torch.ones((1, 1), device=values_of(block).device))

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from nonneg._arrays import is_cuda_tensor, numpy_view, to_device, to_torch
+from nonneg._arrays import is_cuda_tensor, numpy_view, to_device
 from nonneg._lazy import cached_property
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, SampleArray
 from nonneg.data.matrix import LocalMatrix, rows_per_block
-from nonneg.data.observed import ArrayObserved, Observed
+from nonneg.data.observed import Observed
 from nonneg.kernels.products import multiply
 
 # Entries of another namespace than NumPy's that are read at once: 32 MB of float64.
@@ -126,18 +125,6 @@ class DenseMatrix(LocalMatrix):
         """Return an array with one row per sample as data, with the same row weights."""
         weights = None if self.weights is None else self.xp.astype(self.weights, W.dtype)
         return DenseMatrix(W, self.xp, weights=weights)
-
-    def as_torch(self) -> DenseMatrix:
-        """Return the data with CuPy's arrays as PyTorch tensors in the same memory; else itself."""
-        array = to_torch(self.array)
-        if array is self.array:
-            return self
-        xp = array_namespace(array)
-        observed = self.observed
-        if isinstance(observed, ArrayObserved):
-            observed = ArrayObserved(to_torch(observed.weights), xp, is_mask=observed.is_mask)
-        weights = None if self.weights is None else to_torch(self.weights)
-        return DenseMatrix(array, xp, weights=weights, observed=observed)
 
     def raw_rows(self) -> Any:
         """Return the entries as compiled kernels read them."""

@@ -20,13 +20,8 @@ def fingerprint(data: DataMatrix, *sample_arrays: SampleArray) -> str:
     _, (digests,) = data.map_reduce_rows(_hashed, *sample_arrays, n_out=0, hashes=hashes)
     # Weights of the entries are added up block by block, and so to rounding.
     weight = f"{data.observed_weight():.10g}"
-    known = (
-        data.shape,
-        numpy_dtype(data.dtype),
-        data.n_missing,
-        weight,
-        digests if hashes is None else digests[-1],
-    )
+    digest = digests if hashes is None else digests[-1]
+    known = data.shape, numpy_dtype(data.dtype), data.n_missing, weight, digest
     return hashlib.sha256(str(known).encode()).hexdigest()
 
 

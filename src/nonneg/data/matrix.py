@@ -153,10 +153,6 @@ class DataMatrix(ABC):
         """
         return None
 
-    def as_torch(self) -> DataMatrix:
-        """Return the data with CuPy's arrays as PyTorch tensors in the same memory; else itself."""
-        return self
-
     def total_weight(self) -> float:
         """Return the sum of the row weights; without weights, the number of rows."""
         return float(self.shape[0]) if self.weights is None else float(self.xp.sum(self.weights))
@@ -331,14 +327,8 @@ def block_statistics(block: LocalMatrix) -> tuple[tuple[()], tuple[FloatArray, l
     """Return the sums of a block and its extremes, for `map_reduce_rows`."""
     # Entries that cannot be factorized are refused later, by their extremes.
     with np.errstate(all="ignore"):
-        sums = (
-            block.squared_norm(),
-            block.total(),
-            block.observed_weight(),
-            block.count_nonzero(),
-            block.n_missing,
-        )
-    return (), (np.array(sums, dtype=np.float64), [block.extremes()])
+        sums = block.squared_norm(), block.total(), block.observed_weight(), block.count_nonzero()
+    return (), (np.array([*sums, block.n_missing], dtype=np.float64), [block.extremes()])
 
 
 class BlockedMatrix(DataMatrix):

@@ -9,8 +9,8 @@ Squaring costs half of the digits: singular values below sqrt(eps) of the larges
 second, smaller decomposition in the space of the small ones (`resolve_small_singular_values`) brings this to
 about eps^(3/4).
 
-The Eckart-Young lower bound on the error of any factorization of rank k needs an upper bound on the sum of the
-k largest squared singular values. Lanczos finds them from below and may have missed one. Where the Gram
+The Eckart-Young lower bound on the error of any factorization of rank k needs an upper bound on the sum of
+the k largest squared singular values. Lanczos finds them from below and may have missed one. Where the Gram
 matrix of the shorter side is cheap, all its eigenvalues are computed. Elsewhere, what Lanczos left is
 searched again from random vectors, with a known probability of missing it.
 """
@@ -148,7 +148,6 @@ def leading_eigenpairs(
     tol = max(1e-12 if tol is None else tol, 100 * machine_epsilon(data))
     like = None
     if on_gpu(data.to_device(np.zeros(1))) and n_columns > 4 * k:
-        data = data.as_torch()
         like = data.xp.astype(data.to_device(np.zeros(1)), data.xp.float64)
     elif n_columns <= DENSE_COLUMNS or (4 * k > n_columns and n_columns <= _DENSE_LIMIT):
         return dense_eigenpairs(data, k)
