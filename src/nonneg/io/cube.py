@@ -5,7 +5,6 @@ They are arrays of NumPy and MATLAB files, or ENVI files: a text header next to 
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import warnings
@@ -21,6 +20,7 @@ from nonneg.exceptions import (
     DataChangedWarning,
     DataTypeError,
     FileFormatError,
+    InvalidDataError,
     OutputError,
     ShapeError,
 )
@@ -100,6 +100,8 @@ class Cube:
                 f"among them, got an array of shape {np.shape(self.wavelengths)}. Bands come last in the "
                 f"cube, which has shape {shape}: np.moveaxis(array, axis, 2) puts them there."
             )
+        if not 0 < self.scale < np.inf:
+            raise InvalidDataError(f"Expected a (reflectance) scale factor above zero, got {self.scale}.")
         if self.bands is not None:
             object.__setattr__(self, "bands", _checked_bands(self.bands, shape[2]))
 
@@ -209,17 +211,16 @@ def _stored_cube(path: Path, variable: str | None) -> Cube:
     """Open the array of a NumPy file, or read one of an archive or a MATLAB file, with its wavelengths."""
     if path.suffix.lower() == ".npy":
         return Cube(npz.map_array(path), source=str(path))
-    arrays = npz.arrays_of(path) if path.suffix.lower() == ".npz" else matlab.arrays_of(path)
+    read = npz.arrays_of if path.suffix.lower() == ".npz" else matlab.arrays_of
+    arrays = {name: array for name, array in read(path).items() if isinstance(array, np.ndarray)}
     sides = {name.lower(): array.item() for name, array in arrays.items() if array.size == 1}
     if {"nrow", "ncol"} <= sides.keys():
         shape = int(sides["nrow"]), int(sides["ncol"])
         arrays = {name: _pixel_cube(array, *shape) for name, array in arrays.items()}
     cube = Cube(choose_array(arrays, variable, str(path), cube=True), source=str(path))
     wavelengths = np.ravel(arrays.get("wavelengths", arrays.get("wavelength", ())))
-    # Those of other bands are of no use.
-    return (
-        replace(cube, wavelengths=in_nanometers(wavelengths)) if wavelengths.size == cube.shape[2] else cube
-    )
+    fit = wavelengths.size == cube.shape[2]  # those of other bands are of no use
+    return replace(cube, wavelengths=in_nanometers(wavelengths)) if fit else cube
 
 
 def _pixel_cube(array: Any, rows: int, columns: int) -> Any:
@@ -244,12 +245,6 @@ def header_of(path: Path) -> Path | None:
 def _read_envi(path: Path, wavelengths: Any, bands: Any) -> Cube:
     """Open an image, whose values are mapped from the file; what is known is not looked for in the header."""
     values, entries = _opened(path, library=False)
-    scale = float(entries.get("reflectance scale factor", 1.0))
-    if not 0 < scale < np.inf:
-        raise FileFormatError(
-            f"The header of {path} has the reflectance scale factor {scale:g}. Expected a number above zero; "
-            "correct it."
-        )
     n_bands = values.shape[2]
     return Cube(
         values,
@@ -258,7 +253,7 @@ def _read_envi(path: Path, wavelengths: Any, bands: Any) -> Cube:
         str(path),
         {name: entries[name] for name in _PLACE if name in entries},
         None if bands is not None else _good_bands(entries, n_bands, path),
-        scale,
+        float(entries.get("reflectance scale factor", 1.0)),
     )
 
 
@@ -281,25 +276,17 @@ def _opened(path: Path, *, library: bool) -> tuple[Any, dict[str, str]]:
 
     In a library of spectra, rows are spectra, columns are bands, and there is one band.
     """
-    header = header_of(path)
-    if header is None or not header.is_file():
-        raise FileFormatError(f"Expected the header {path.name}.hdr next to {path}, but it is not there.")
+    header = header_of(path) or path
     entries = _read_header(header)
     if library != ("library" in entries.get("file type", "").lower()):
         is_what = "an image, not a library of spectra" if library else "a library of spectra, not an image"
         raise FileFormatError(f"{path} is {is_what} (file type in its header).")
     shape = [int(entries[name]) for name in ("lines", "samples", "bands")]
     axes, code, order = (words[entries[name]] for name, words in _ALLOWED.items())
-    dtype = np.dtype(order + code)
     # The header is what was asked for where both are given; the numbers are looked for beside it.
     numbers = path if path != header else _numbers_beside(header)
-    offset = int(entries["header offset"])
-    length, size = numbers.stat().st_size, offset + math.prod(shape) * dtype.itemsize
-    if length < size:
-        raise FileFormatError(
-            f"{numbers} has {length} bytes, but its header describes {size}. It is truncated; copy it again."
-        )
-    values = np.memmap(numbers, dtype, "r", offset, tuple(shape[axis] for axis in axes))
+    stored_shape = tuple(shape[axis] for axis in axes)
+    values = np.memmap(numbers, order + code, "r", int(entries["header offset"]), stored_shape)
     return values.transpose(np.argsort(axes)), entries
 
 
@@ -337,13 +324,10 @@ def _listed(entries: Mapping[str, str], name: str) -> list[str]:
 
 def _of_bands(entries: Mapping[str, str], name: str, n_bands: int, path: Path, remedy: str) -> FloatArray:
     """Return a list of a header with a number for each band."""
-    try:
-        numbers = np.array(_listed(entries, name), dtype=np.float64)
-    except ValueError:
-        numbers = np.empty(0)
+    numbers = np.array(_listed(entries, name), dtype=np.float64)
     if len(numbers) != n_bands:
         raise FileFormatError(
-            f"The header of {path} has a list '{name}' that is not one number for each of {n_bands} bands. "
+            f"The header of {path} lists {len(numbers)} numbers as '{name}', but there are {n_bands} bands. "
             f"Correct it, or pass {remedy}."
         )
     return numbers

@@ -93,6 +93,7 @@ def _entries(
     """Read the rows of a table whose layout is known."""
     first = int(has_index)
     features, label = options.selection.places(header, n_cells - first, str(path))
+    whole = len(features) == n_cells - first
     names: list[str] = []
     labels: list[str] = []
     numbers: list[int] = []
@@ -103,7 +104,7 @@ def _entries(
                 f"{path}, line {number}: expected {n_cells} cells, got {len(cells)}. "
                 "The file may be truncated, or a cell may contain the delimiter without quotes."
             )
-        row = [cells[at + first] for at in features]
+        row = cells[first:] if whole else [cells[at + first] for at in features]
         try:
             if "_" in "".join(row):
                 raise ValueError

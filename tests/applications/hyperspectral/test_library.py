@@ -63,10 +63,12 @@ def test_reading_a_library(tmp_path):
     np.testing.assert_array_equal(library.wavelengths, [500, 600])
     np.testing.assert_array_equal(library.spectra, [[3, 2], [4, 1]])
     (tmp_path / "bad.csv").write_text("a,b\n1,x\n")
+    (tmp_path / "single.csv").write_text("wavelength\n1\n")
     (tmp_path / "latin.csv").write_bytes(b"wavelength,caf\xe9\n1,2\n")
     for name, message in (
-        ("bad.csv", "not a spectral library"),
-        ("latin.csv", "not a spectral library"),
+        ("bad.csv", "expected a number, got 'x'"),
+        ("latin.csv", "not text in UTF-8"),
+        ("single.csv", "not a spectral library"),
         ("none.csv", "does not exist"),
         ("l.txt", "unknown ending"),
     ):

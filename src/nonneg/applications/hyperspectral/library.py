@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from nonneg._typing import FloatArray, IntArray
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError
 from nonneg.io.cube import header_of, in_nanometers, read_envi_library
-from nonneg.io.read import read_with
+from nonneg.io.read import read_table, read_with
 from nonneg.metrics import spectral_angles
 
 
@@ -153,17 +152,13 @@ def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
 
 
 def _csv_library(path: Path) -> tuple[Any, Any, Any]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            rows = [row for row in csv.reader(stream) if row]
-        table = np.array(rows[1:], dtype=np.float64)
-        if table.ndim != 2 or table.shape[1] < 2:
-            raise ValueError("fewer than two columns")
-    except ValueError as error:
+    table = read_table(path, header=True, index=False)
+    names = table.column_names
+    if len(names) < 2:
         raise FileFormatError(
-            f"{path} is not a spectral library: {error}. Expected a header with names, then rows of numbers "
-            f"that begin with the wavelength."
-        ) from error
+            f"{path} is not a spectral library: it has a single column. Expected a header with names, then "
+            "rows of numbers that begin with the wavelength."
+        )
     # Band numbers, as in the file of an image without wavelengths, are not wavelengths.
-    numbered = rows[0][0].strip().lower() in ("band", "bands")
-    return rows[0][1:], table[:, 1:].T, None if numbered else table[:, 0]
+    numbered = names[0].lower() in ("band", "bands")
+    return names[1:], table.X[:, 1:].T, None if numbered else table.X[:, 0]
