@@ -110,7 +110,7 @@ def test_the_number_is_estimated_and_corrupt_pixels_are_named(tmp_path, capsys, 
     np.save(tmp_path / "lake.npy", scene.reshape(30, 30, 50))
     assert main(["unmix", str(tmp_path / "lake.npy"), *words, "-o", str(tmp_path / "out")]) == 0
     said = capsys.readouterr()
-    assert "-k 4: HySime 4, NWHFC" in said.err
+    assert "The number of endmembers was estimated: HySime 4, NWHFC" in said.out
     headline = said.out.splitlines()[0]
     assert headline.startswith("4 endmembers explain ")
     assert "they do not explain 2 pixels" in headline
@@ -120,7 +120,7 @@ def test_the_number_is_estimated_and_corrupt_pixels_are_named(tmp_path, capsys, 
     assert record["result"]["estimates"]["HySime"] == 4
     page = (tmp_path / "out" / "report.html").read_text()
     assert "that the endmembers do not explain are hatched" in page
-    assert "Their number was estimated: HySime 4" in page
+    assert "The number of endmembers was estimated: HySime 4" in page
 
 
 @pytest.mark.parametrize(

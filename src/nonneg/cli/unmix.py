@@ -64,8 +64,6 @@ def run(options: argparse.Namespace) -> None:
     model = Unmixing(number, **said)
     _, seconds = terminal.timed(model.fit, cube, mask=read_numbers(options.mask))
     record = cubes.describe(model, cube, title, seconds, library)
-    if record.result["estimates"]:
-        terminal.progress(f"-k {model.n_endmembers_}: {cubes.listed(record.result['estimates'])}")
     names = cubes.endmember_names(record.details["endmembers"])
     places = np.flatnonzero(model.bands_) if model.wavelengths_ is None else in_nanometers(model.wavelengths_)
     # The format in which `--library` reads spectra.

@@ -37,7 +37,6 @@ def describe(
         "shape": cube.shape,
         "n_pixels": int(model.mask_.sum()),
         "n_left_out": int((~model.mask_).sum()),
-        "n_clipped": model.n_clipped_,
         "n_isolated": len(model.isolated_pixels_),
         "isolated_pixels": model.isolated_pixels_[:_N_NAMED],
         "n_unexplained": int(model.unexplained_.sum()),
@@ -48,7 +47,6 @@ def describe(
         **picked(model, "n_endmembers_", "constraint", "relative_error_"),
         "method": model.result_.method,
         "how": model.result_.facts.get("how"),
-        "explained": 1.0 - float(model.relative_error_) ** 2,
         "estimates": model.n_endmembers_estimates_,
         "mean_angle": None if match is None else float(np.nanmean(match.angles)),
         "seconds": seconds,
@@ -62,11 +60,9 @@ def describe(
         # NaN, which the table leaves out, where none is near.
         angle=[None] * k if match is None else np.where(match.chosen < 0, np.nan, match.angles).tolist(),
     )
-    colors, table, estimates = (
-        drawings.colors(k),
-        words.rows_of(endmembers, *endmembers[0]),
-        result["estimates"],
-    )
+    colors, table = drawings.colors(k), words.rows_of(endmembers, *endmembers[0])
+    estimates = ", ".join(f"{name} {number}" for name, number in (result["estimates"] or {}).items())
+    estimated = f"The number of endmembers was estimated: {estimates}." if estimates else None
     told = [
         words.explained(k, "endmember", model.relative_error_, "the image").rstrip("."),
         match and f"they are {result['mean_angle']:.3g}° from known spectra on average",
@@ -81,13 +77,14 @@ def describe(
         data,
         result,
         details={"endmembers": endmembers},
+        remarks=[estimated],
         table=table,
         sections=[
             ["The image", _photo(model, cube, colors)],
             [
                 "The endmembers",
                 _ENDMEMBERS,
-                estimates and f"Their number was estimated: {listed(estimates)}.",
+                estimated,
                 _spectra(model, cube, match and (match, library), colors),
                 block("table", rows=table, colors=colors),
             ],
@@ -95,11 +92,6 @@ def describe(
         ],
         **of_estimator(model),
     )
-
-
-def listed(estimates: Mapping[str, int]) -> str:
-    """Return what the estimates of the number of endmembers say, in words."""
-    return ", ".join(f"{name} {number}" for name, number in estimates.items())
 
 
 def endmember_names(endmembers: Sequence[Mapping[str, Any]]) -> list[str]:

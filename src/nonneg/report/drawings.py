@@ -46,7 +46,6 @@ def panel(width: float, height: float, x: str = "", y: str = "", *, grid: bool =
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(FAINT)
     axes.tick_params(colors=INK, which="both", labelsize=10)
-    axes.set_axisbelow(True)
     axes.set_xlabel(x, color=INK, parse_math=False)
     axes.set_ylabel(y, color=INK, parse_math=False)
     if grid:
@@ -71,14 +70,7 @@ def drawing(figure: Any, title: str) -> Raw:
     return Raw(text.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1))
 
 
-def curve(
-    x: Sequence[float],
-    y: Sequence[float | None],
-    names: tuple[str, str],
-    *,
-    spread: Sequence[float] | None = None,
-    mark: float | None = None,
-) -> Raw:
+def curve(x: Any, y: Any, names: Sequence[str], spread: Any = None, mark: float | None = None) -> Raw:
     """Draw a measure against something that counts or passes, with its spread, and mark one place."""
     figure, axes = panel(5.2, 3.0, *names)
     at, values = (np.array(side, dtype=float) for side in (x, y))  # None becomes NaN
@@ -102,10 +94,10 @@ def curves(
 ) -> dict[str, Any]:
     """Return the block of measures of candidates, the chosen one marked; the spread is that of the first."""
     drawn = [
-        block("curve", x=x, y=values, names=(what, name), mark=mark, spread=None if at else spread)
+        {"x": x, "y": values, "names": (what, name), "mark": mark, "spread": None if at else spread}
         for at, (name, values) in enumerate(measures.items())
     ]
-    return block("row", drawings=drawn)
+    return block("row", kind="curve", drawings=drawn)
 
 
 def shades(cells: Any, largest: Any = None) -> Any:

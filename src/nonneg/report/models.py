@@ -70,7 +70,7 @@ def write_report(
             "A saved or pickled model does not keep everything that a report shows. Pass the model that was "
             "fitted."
         )
-    if X is None and described is not _communities:
+    if X is None and "MixedMembership" not in classes:
         raise InvalidParameterError(
             "The report shows the data of the fit: pass X, write_report(model, path, X)."
         )
@@ -130,10 +130,6 @@ def _topics(model: Any, X: Any, title: str, seconds: float, *, names: Sequence[s
     return topics.describe(model, documents, seconds, model.transform(contents))
 
 
-def _communities(model: Any, X: Any, title: str, seconds: float) -> Record:
-    return communities.describe(model, title, seconds)
-
-
 def _cube(model: Any, X: Any, title: str, seconds: float, *, library: Any = None) -> Record:
     wavelengths = model.wavelengths_ if bool(np.all(model.bands_)) else None
     return cubes.describe(model, as_cube(X, wavelengths=wavelengths), title, seconds, library)
@@ -152,7 +148,7 @@ _RECORDS: dict[str, Callable[..., Record]] = {
     "SeparableNMF": _anchors,
     "ConsensusNMF": _consensus,
     "TopicModel": _topics,
-    "MixedMembership": _communities,
+    "MixedMembership": lambda model, X, title, seconds: communities.describe(model, title, seconds),
     "MutationalSignatures": _signatures,
     "Unmixing": _cube,
     "SourceSeparation": _sounds,

@@ -130,9 +130,8 @@ def _cell(value: Any) -> Any:
     if isinstance(value, Mapping):
         if "shape" in value:
             return _image(value, "strip of a heat map", "Blues", class_="strip")
-        return element(
-            "audio", controls="", preload="metadata", src=f"data:audio/wav;base64,{value['bytes']}"
-        )
+        address = f"data:audio/wav;base64,{value['bytes']}"
+        return element("audio", controls="", preload="metadata", src=address)
     if isinstance(value, list):
         return _chips(value)
     return number(value) if value is None or isinstance(value, int | float) else value
@@ -140,11 +139,9 @@ def _cell(value: Any) -> Any:
 
 def _chips(names: Sequence[tuple[Any, float]]) -> list[Raw]:
     """Return names, each in the shade of its weight."""
-    whole = max((weight for _, weight in names), default=1.0) / 100
-    return [
-        element("span", name, class_="chip", style=f"--weight: {weight / whole:.0f}%")
-        for name, weight in names
-    ]
+    whole = max((weight for _, weight in names), default=1.0)
+    parts = [(name, f"--weight: {weight / whole:.0%}") for name, weight in names]
+    return [element("span", name, class_="chip", style=style) for name, style in parts]
 
 
 def _swatch(color: str) -> Raw:
@@ -174,13 +171,9 @@ def _figure(content: Any, caption: str = "", kind: str = "") -> Raw:
     return element("figure", content, words, class_=f"card {kind}".strip(), tabindex=0 if kind else None)
 
 
-def _row(drawings: Sequence[Mapping[str, Any]]) -> Raw:
+def _row(kind: str, drawings: Iterable[Mapping[str, Any]]) -> Raw:
     """Return small drawings side by side."""
-    figures = []
-    for one in drawings:
-        content = dict(one)
-        figures.append(_figure(DRAWINGS[content.pop("block")](**content)))
-    return element("div", figures, class_="curves")
+    return element("div", [_figure(DRAWINGS[kind](**one)) for one in drawings], class_="curves")
 
 
 def _wide(kind: str, caption: str = "", **content: Any) -> Raw:

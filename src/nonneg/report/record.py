@@ -88,17 +88,11 @@ def picked(source: Any, *names: str) -> dict[str, Any]:
 
 def table_facts(table: Any) -> dict[str, Any]:
     """Describe a matrix of samples and features, for `data` of a record."""
-    X = table.X
-    source = getattr(X, "stored", X)  # a file that does not fit in memory
-    stored = getattr(source, "nnz", None)
-    missing = stored is None and X.dtype.kind == "f"
-    return {
-        "source": Path(table.source).name or table.source,
-        "shape": X.shape,
-        "dtype": str(X.dtype),
-        "n_stored": stored,
-        "n_missing": X.n_missing if hasattr(X, "n_missing") else int(np.isnan(X).sum()) if missing else 0,
-    }
+    X, missing = table.X, getattr(table.X, "n_missing", None)  # of a file that does not fit in memory
+    if missing is None:
+        missing = 0 if hasattr(X, "nnz") or X.dtype.kind != "f" else int(np.isnan(X).sum())
+    source = Path(table.source).name or table.source
+    return {"source": source, "shape": X.shape, "dtype": str(X.dtype), "n_missing": missing}
 
 
 def run_facts(model: Any, result: Any, seconds: float) -> dict[str, Any]:
@@ -173,8 +167,7 @@ def write_run(folder: Path, record: Record, page: str | None) -> list[Path]:
                 # It says that the checkpoint folder is not part of a saved model.
                 warnings.simplefilter("ignore", NonnegWarning)
                 record.model.save(fresh / MODEL)
-        names = sorted(entry.name for entry in fresh.iterdir())
-        content = record.as_dict() | {"files": names}
+        content = record.as_dict() | {"files": sorted(entry.name for entry in fresh.iterdir())}
         (fresh / RESULT).write_text(as_json(content, indent=1) + "\n", encoding="utf-8")
         if page is not None:
             (fresh / REPORT).write_text(clean(page), encoding="utf-8")

@@ -43,7 +43,6 @@ def describe(
         "source": ", ".join(files),
         "rate": rate,
         "n_samples": lengths,
-        "length": sum(lengths) / rate,
         "training": training or {},
     }
     result = {

@@ -70,7 +70,6 @@ def describe_fit(
         "n_components": k,
         "rank_reason": getattr(getattr(model, "rank_estimate_", None), "reason", None),
         **picked(fitted, "solver", "loss_name", "loss"),
-        "reconstruction_err": model.reconstruction_err_,
         "relative_error": error,
         "explained": 1.0 - error**2,
         "groups": groups,
@@ -195,12 +194,13 @@ def describe_anchors(model: Any, data: Table, seconds: float, W: Any) -> Record:
     W, about, chosen, k = to_numpy(W), table_facts(data), model.result_, model.n_components_
     if chosen.row_maxima is None:
         # A greedy method measures each sample when it is picked.
-        measure, values = "score", np.asarray(chosen.scores)
-        values = values if chosen.best_left is None else np.append(values, chosen.best_left)
+        measure, values = (
+            "score",
+            np.append(chosen.scores, [] if chosen.best_left is None else chosen.best_left),
+        )
     else:
         measure, maxima = "row maximum", np.asarray(chosen.row_maxima)
-        others = np.sort(np.delete(maxima, chosen.anchors))[::-1]
-        values = np.concatenate([maxima[chosen.anchors], others])
+        values = np.append(maxima[chosen.anchors], np.sort(np.delete(maxima, chosen.anchors))[::-1])
     error, rows = observed_relative_error(data.X, W, model.components_), model.anchor_indices_.tolist()
     anchors = words.entries_of(
         component=range(k),
@@ -215,7 +215,6 @@ def describe_anchors(model: Any, data: Table, seconds: float, W: Any) -> Record:
         "measure": measure,
         "duality_gap": model.duality_gap_,
         "relative_error": error,
-        "explained": 1.0 - error**2,
         **run_facts(model, chosen, seconds),
     }
     ranked, table = values[: 2 * k + 10], words.rows_of(anchors[:_N_LISTED], *anchors[0])
@@ -321,9 +320,7 @@ def describe_consensus(
         "mean_stability": best.silhouette,
         "reason": reason,
         "n_stable": n_stable,
-        "n_found": len(best.density),
         "n_restarts": len(restarts),
-        "converged": float(np.mean(restarts.converged[restarts.of(k)])),
         **({} if seconds is None else {"seconds": seconds}),
     }
     unclear = len(ranks) == 1 or reason.startswith("No number stands out")
@@ -332,7 +329,7 @@ def describe_consensus(
     curves = drawings.curves(numbers, dict(zip(("stability", "error"), compared, strict=True)), f"{one}s", k)
     table = words.rows_of(programs, "number", *measures, "top_genes", "name", "nearest", "cosine")
     spectra = [
-        block("signature", shares=program["spectrum"], title=f"Signature {at}")
+        {"shares": program["spectrum"], "title": f"Signature {at}"}
         for at, program in enumerate(programs)
         if scores is None
     ]
@@ -349,7 +346,7 @@ def describe_consensus(
         sections=[
             [f"Which number of {one}s", reason, curves, _STABILITY, words.rows_of(ranks, *ranks[0])],
             ["Do the restarts agree?", *_clustergram(best, one)],
-            [f"The {one}s", table, spectra and block("row", drawings=spectra)],
+            [f"The {one}s", table, spectra and block("row", kind="signature", drawings=spectra)],
             by_group(by, groups, one),
         ],
         **of_estimator(model),

@@ -12,7 +12,7 @@ from nonneg.applications.topics.over_time import topics_over_time
 from nonneg.report import drawings, words
 from nonneg.report.record import Record, block, of_estimator, picked
 
-_N_WORDS, _N_EXAMPLES, _N_LETTERS = 15, 3, 400
+_N_WORDS, _N_EXAMPLES, _N_LETTERS = 20, 3, 400
 _SHOWN = ("topic", "name", "proportion", "n_documents", "npmi", "anchor", "words")
 _TREE = (
     "Topics with similar words are joined first. A vertical line through the tree cuts it into groups; "
@@ -44,7 +44,6 @@ def describe(model: Any, documents: Any, seconds: float, proportions: Any, **inp
         "n_documents": len(shares),
         "n_words": model.n_features_in_,
         "n_used": len(model.word_indices_),
-        "n_empty": int((~(shares.sum(axis=1) > 0)).sum()),
     }
     result = {
         **picked(model, "method", "n_topics_", "n_iter_"),
@@ -106,8 +105,7 @@ def _beginning(text: str) -> str:
 def _over_time(model: Any, proportions: Any, documents: Any) -> dict[str, Any]:
     course = topics_over_time(proportions, documents.times, model.topic_labels())
     wrong = [[documents.names[row], text] for row, text in course.unreadable]
-    own = picked(course, "unit", "periods", "counts", "proportions", "n_missing", "n_empty")
-    return own | {"unreadable": wrong}
+    return {"unreadable": wrong, **picked(course, "unit", "periods", "counts", "proportions", "n_missing")}
 
 
 def _course(course: Mapping[str, Any]) -> list[Any]:
