@@ -113,7 +113,7 @@ def test_headers_may_declare_as_much_as_there_is(tmp_path):
     np.save(tmp_path / "x.npy", np.ones((500, 3)))
     path = tmp_path / "x.npy"
     path.write_bytes(path.read_bytes()[:11_999])
-    with pytest.raises(FileFormatError, match="corrupt or truncated: mmap length is greater"):
+    with pytest.raises(FileFormatError, match="mmap length is greater"):
         read_table(path)
 
 
@@ -128,9 +128,11 @@ def test_pickles_are_refused_and_do_not_run(tmp_path):
     np.savez(tmp_path / "x.npz", bomb)
     np.savez(tmp_path / "s.npz", format=b"csr", shape=[1, 1], data=bomb, indices=[0], indptr=[0, 1])
     (tmp_path / "p.npy").write_bytes(pickle.dumps(Bomb()))
-    for name in ("x.npy", "x.npz", "s.npz", "p.npy"):
+    for name in ("x.npy", "x.npz", "s.npz"):
         with pytest.raises(UnsafeFileError, match="rejected"):
             read_table(tmp_path / name)
+    with pytest.raises(FileFormatError, match="magic string"):
+        read_table(tmp_path / "p.npy")
 
 
 def test_objects_beside_numbers_are_left_alone(tmp_path, X):

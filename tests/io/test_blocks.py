@@ -68,21 +68,13 @@ def test_rows_of_a_file(dtype, tmp_path, rng):
         np.testing.assert_array_equal(out, X[3:8, [6, 2]])
 
 
-@pytest.mark.parametrize("missing", [0, 1])
-def test_a_file_is_as_long_as_its_rows(missing, tmp_path):
+def test_a_file_is_as_long_as_its_rows(tmp_path):
     path = tmp_path / "X.bin"
-    path.write_bytes(bytes(10 + 48 - missing))
-    if missing:
-        with pytest.raises(FileFormatError, match=r"it has 57 bytes, but .* float64 needs 58"):
-            FileRows(path, (3, 2), np.float64, 10)
-        return
+    path.write_bytes(bytes(10 + 48))
     with FileRows(path, (3, 2), np.float64, 10) as matrix:
         np.testing.assert_array_equal(matrix.read_all(), np.zeros((3, 2)))
-        path.write_bytes(bytes(40))
+        path.write_bytes(bytes(57))
         with pytest.raises(FileFormatError, match="has become shorter while it was read"):
             matrix.read_all()
-        with (
-            ThreadPoolExecutor(1) as writers,
-            pytest.raises(FileFormatError, match="has become shorter"),
-        ):
+        with ThreadPoolExecutor(1) as writers, pytest.raises(FileFormatError, match="truncated"):
             matrix.read_into(np.empty((3, 2)), 0, 3, writers)

@@ -51,14 +51,14 @@ def test_what_scipy_writes_passes_the_check(field, dense, tmp_path, rng):
 @pytest.mark.parametrize(
     ("old", "new", "match"),
     [
-        (b"2e-1", b"2e", "the numbers of one entry: .* '2e'"),
-        (b"3 .5\n", b"3 .5 6", "the numbers of one entry: .* 4 were found"),
-        (b"2 3 3\n1 1 1.5", b"2 3 3\n1 1", "the numbers of one entry"),
-        (b"2e-1", b"2e-", "the numbers of one entry"),
-        (b"1.5", b"1\x00.5", "the numbers of one entry"),
-        (b".5\n", b".5\xff\n", "the numbers of one entry"),
-        (b"2 3 .5\n", b"2 3 0.5e+", "the numbers of one entry"),
-        (b"1 1 1.5", b"1 1 1.5 2 3 4 5 6", "the numbers of one entry"),
+        (b"2e-1", b"2e", "could not be read as a .*'2e'"),
+        (b"3 .5\n", b"3 .5 6", "could not be read as a .* 4 were found"),
+        (b"2 3 3\n1 1 1.5", b"2 3 3\n1 1", "could not be read as a"),
+        (b"2e-1", b"2e-", "could not be read as a"),
+        (b"1.5", b"1\x00.5", "could not be read as a"),
+        (b".5\n", b".5\xff\n", "could not be read as a"),
+        (b"2 3 .5\n", b"2 3 0.5e+", "could not be read as a"),
+        (b"1 1 1.5", b"1 1 1.5 2 3 4 5 6", "could not be read as a"),
         (b"2 3 3\n", b"2 3 999999999999\n", "declares 999999999999 entries"),
         (b"2 3 3\n", b"2 3 x\n", "as whole numbers"),
         (b"%%Matrix", b"%%Matrox", "is not a Matrix Market file"),
@@ -163,7 +163,7 @@ def test_headers_that_declare_more_than_the_file_holds(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("X.npy", stream.getvalue() + b"\x00" * 64)
     for name in ("a.npy", "a.npz"):
-        with pytest.raises(FileFormatError, match="corrupt or truncated"):
+        with pytest.raises(FileFormatError, match="corrupt"):
             read_table(tmp_path / name)
 
 
@@ -172,14 +172,14 @@ def test_headers_that_declare_less_than_nothing(shape, tmp_path):
     header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
     magic = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little")
     (tmp_path / "a.npy").write_bytes(magic + header.encode() + bytes(48))
-    with pytest.raises(FileFormatError, match="corrupt or truncated"):
+    with pytest.raises(FileFormatError, match="corrupt"):
         read_table(tmp_path / "a.npy")
 
 
 def test_a_zip_archive_under_the_name_of_an_array(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.npy", "w") as archive:
         archive.writestr("x", b"1")
-    with pytest.raises(FileFormatError, match="is not a NumPy file"):
+    with pytest.raises(FileFormatError, match="magic string"):
         read_cube(tmp_path / "a.npy")
 
 

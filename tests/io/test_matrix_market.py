@@ -7,14 +7,14 @@ import pytest
 from scipy import sparse
 
 from nonneg.exceptions import FileFormatError
-from nonneg.io.matrix_market import read_matrix
+from nonneg.io import read_table
 
 
 def read(tmp_path, text):
     """Read a text as a file, and return a dense array."""
     path = tmp_path / "a.mtx"
     path.write_text(text)
-    found = read_matrix(path)
+    found = read_table(path).X
     return found.toarray() if sparse.issparse(found) else found
 
 
@@ -44,14 +44,14 @@ def test_every_kind_of_matrix_is_read(text, expected, tmp_path):
         ("array real general\n2 2 4\n1\n", "expected rows and columns as whole numbers .* got b'2 2 4"),
         ("coordinate real general\n%note\n2 2\n", "expected rows, columns and entries"),
         ("array real general\n2 -2\n1\n", "expected rows and columns as whole numbers"),
-        ("array real general\n1 2\n1 2\n", "the numbers of one entry: .* 1 columns but 2 were found"),
-        ("coordinate real general\n1 2 2\n1 1 5\n1 2\n", "the numbers of one entry: .* 3 columns but 2"),
-        ("coordinate pattern general\n1 1 1\n1 1 5\n", "the numbers of one entry: .* 2 columns but 3"),
-        ("coordinate real general\n1 1 1\n1 1 5e", "the numbers of one entry: .* '5e'"),
-        ("coordinate real general\n1 1 1\n1.5 1 5", "the numbers of one entry: .* '1.5'"),
+        ("array real general\n1 2\n1 2\n", "1 columns but 2 were found"),
+        ("coordinate real general\n1 2 2\n1 1 5\n1 2\n", "3 columns but 2"),
+        ("coordinate pattern general\n1 1 1\n1 1 5\n", "2 columns but 3"),
+        ("coordinate real general\n1 1 1\n1 1 5e", "'5e'"),
+        ("coordinate real general\n1 1 1\n1.5 1 5", "'1.5'"),
         ("coordinate real general\n1 1 1\n", "declares 1 entries but has 0: it is truncated"),
         ("array real general\n1 2\n1\n", "declares 2 entries but has 1: it is truncated"),
-        ("array real symmetric\n2 2\n1\n2\n4\n", "half of a dense matrix"),
+        ("array real symmetric\n2 2\n1\n2\n4\n", "all of a dense matrix"),
     ],
 )
 def test_lines_that_are_no_entries_are_named(text, said, tmp_path):
@@ -62,7 +62,7 @@ def test_lines_that_are_no_entries_are_named(text, said, tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "",
+        "\n",
         f"{HEAD} array complex general\n1 1\n1 2\n",
         "%%MatrixMarket tensor array real general\n1 1\n1\n",
         "1 1\n",

@@ -33,12 +33,13 @@ def read_matrix(path: Path) -> MatrixLike:
     """Read a matrix: by NumPy's parser, because SciPy's trusts the text and reads beyond a damaged one."""
     with open_bytes(path) as stream:
         header = _HEADER.fullmatch(stream.readline(_LONGEST_LINE))
-        if header is None:
+        form, field, symmetry = (word.lower().decode() for word in header.groups()) if header else 3 * [""]
+        if header is None or (form == "array" and symmetry != "general"):
             raise FileFormatError(
                 f"{path} is not a Matrix Market file of real numbers: its first line must read "
-                "'%%MatrixMarket matrix coordinate real general' or the like. Write it again from its source."
+                "'%%MatrixMarket matrix coordinate real general' or the like, or 'array real general' for "
+                "all of a dense matrix. Write it again from its source."
             )
-        form, field, symmetry = (word.lower().decode() for word in header.groups())
         line = stream.readline(_LONGEST_LINE)
         while line.startswith(b"%") or line.isspace():
             line = stream.readline(_LONGEST_LINE)
@@ -51,25 +52,14 @@ def read_matrix(path: Path) -> MatrixLike:
         if form == "coordinate":
             check_rows(sizes[0], path)
             return _coordinates(stream, field, symmetry, sizes, path)
-        if symmetry != "general":
-            raise FileFormatError(
-                f"{path} has half of a dense matrix. Write all of it ('array ... general')."
-            )
         kind: list[tuple[str, type]] = [("value", int if "integer" in field else float)]
         return _entries(stream, kind, sizes[0] * sizes[1], path)["value"].reshape(sizes[::-1]).T
 
 
 def _entries(stream: IO[bytes], fields: list[tuple[str, type]], declared: int, path: Path) -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a text without numbers, which are counted below
-            entries = np.loadtxt(stream, dtype=fields, comments=None, ndmin=1)
-    except ValueError as error:
-        reason = str(error).partition(";")[0].rstrip(".")
-        raise FileFormatError(
-            f"{path} has a line that is not the numbers of one entry: {reason}. The file is damaged; write "
-            "it again from its source."
-        ) from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a text without numbers, which are counted below
+        entries = np.loadtxt(stream, dtype=fields, comments=None, ndmin=1)
     if len(entries) != declared:
         raise FileFormatError(
             f"{path} declares {declared} entries but has {len(entries)}: it is truncated, or its header is "

@@ -14,28 +14,15 @@ from nonneg.exceptions import FileFormatError, UnsafeFileError
 from nonneg.io.limits import check_archive, check_rows
 from nonneg.io.table import ReadOptions, Table, check_format, choose_array, compressed_matrix, sound_sparse
 
-_PICKLE_MARK = b"\x80"  # protocols 2 and later begin with this byte
-
 
 def map_array(path: Path) -> Any:
     """Map the array of a .npy file, whose entries are not read yet."""
-    with path.open("rb") as stream:
-        mark = stream.read(len(np.lib.format.MAGIC_PREFIX))
-    if mark.startswith(_PICKLE_MARK):
-        raise unsafe_file(path)
-    if mark != np.lib.format.MAGIC_PREFIX:
-        raise FileFormatError(
-            f"{path} is not a NumPy file: it begins with {mark!r}, not with "
-            f"{np.lib.format.MAGIC_PREFIX!r}. Write it with numpy.save."
-        )
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception as error:  # NumPy's parser of headers raises whatever it stumbles over
+        return np.lib.format.open_memmap(path, mode="r")
+    except ValueError as error:
         if "Python objects" in str(error):
             raise unsafe_file(path) from error
-        raise FileFormatError(
-            f"{path} is corrupt or truncated: {error}. Write it again with numpy.save."
-        ) from error
+        raise
 
 
 def read_npz(path: Path, options: ReadOptions) -> Table:
@@ -51,11 +38,6 @@ def read_npz(path: Path, options: ReadOptions) -> Table:
 
 def arrays_of(path: Path) -> dict[str, Any]:
     """Read the arrays of an archive; objects, which are not read, leave an empty array of their type."""
-    if not zipfile.is_zipfile(path):
-        raise FileFormatError(
-            f"{path} is not a .npz archive, or it is truncated. Write it again with numpy.savez or "
-            "scipy.sparse.save_npz."
-        )
     with zipfile.ZipFile(path) as archive:
         check_archive(archive, path)
     arrays = {}

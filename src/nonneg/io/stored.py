@@ -88,11 +88,6 @@ class StoredMatrix(AbstractContextManager["StoredMatrix"], ABC):
         return f"{type(self).__name__}({entries}, {written_bytes(self.n_bytes)}, {self.source!r})"
 
     @property
-    def ndim(self) -> int:
-        """The number of dimensions, 2."""
-        return len(self.shape)
-
-    @property
     def working_dtype(self) -> np.dtype[Any]:
         """The type in which blocks are worked on: float32 if stored so, float64 otherwise."""
         kept = self.converted_dtype or self.dtype
@@ -208,12 +203,6 @@ class FileRows(StoredMatrix):
     def __init__(self, path: str | os.PathLike[str], shape: Any, dtype: Any, offset: int) -> None:
         super().__init__(str(path), shape, dtype)
         self.path, self.offset = Path(path).absolute(), int(offset)
-        size = self.path.stat().st_size
-        if size < self.offset + self.n_bytes:
-            raise FileFormatError(
-                f"{path} is truncated: it has {size} bytes, but an array of shape {self.shape} and type "
-                f"{self.dtype} needs {self.offset + self.n_bytes}. Write it again from its source."
-            )
 
     def _fill(self, rows: Any, start: int) -> None:
         """Read from a row on into a C-contiguous array of the stored type."""
@@ -221,7 +210,7 @@ class FileRows(StoredMatrix):
         with self.path.open("rb") as file:
             file.seek(self.offset + start * self._stored_shape[1] * self.dtype.itemsize)
             if file.readinto(rows.reshape(-1).view(np.uint8)) < rows.nbytes:
-                raise FileFormatError(f"{self.source} has become shorter while it was read.")
+                raise FileFormatError(f"{self.source} is truncated, or has become shorter while it was read.")
 
     def _read(self, start: int, stop: int) -> Any:
         rows = np.empty((stop - start, self._stored_shape[1]), dtype=self.dtype)

@@ -153,7 +153,7 @@ def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
 
 def _csv_library(path: Path) -> tuple[Any, Any, Any]:
     table = read_table(path, header=True, index=False)
-    names = table.column_names
+    names = table.column_names or ()
     if len(names) < 2:
         raise FileFormatError(
             f"{path} is not a spectral library: it has a single column. Expected a header with names, then "
