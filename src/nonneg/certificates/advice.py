@@ -84,7 +84,6 @@ ADVICE = {
     "column-balance": Advice("Use scale='max', or leave some columns out."),
     "stability": Advice("Do not interpret the components listed, or use another number of components."),
     "number-of-communities": Advice("Compare with the other numbers, or set n_communities."),
-    "spectral-gap": Advice("Compare with one more and one fewer community."),
     "reached-nodes": Advice(
         "Nothing if small components do not matter; otherwise leave them out of the graph."
     ),
