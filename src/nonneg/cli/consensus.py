@@ -69,10 +69,17 @@ def run(options: argparse.Namespace) -> None:
     values = counts.data if scipy.sparse.issparse(counts) else counts
     whole = bool(np.all(values == np.rint(values)))
     if not whole:
+        place = "the counts"
+        if not text:
+            import h5py  # it has read the file
+
+            with h5py.File(options.file) as file:
+                layers = [name for name in file.get("layers", ()) if "count" in name.lower()]
+            place = f"--layer {layers[0]}" if layers else place
         terminal.note(
             "note: the data have entries that are not whole numbers, as after log-normalization. Programs "
-            "add up in counts, not in logarithms: pass the counts, often a layer (--layer NAME). No table of "
-            "transcripts per million is written."
+            f"add up in counts, not in logarithms: pass {place}. No table of transcripts per million is "
+            "written."
         )
     genes = counted = np.flatnonzero(np.asarray(counts.sum(axis=0)).ravel() > 0)
     if len(counted) < counts.shape[1]:
