@@ -358,9 +358,9 @@ def _clustergram(best: Any, one: str) -> list[Any]:
     shown = np.linspace(0, len(best.distances) - 1, min(_N_COMPARED, len(best.distances))).round().astype(int)
     near = 1.0 - best.distances[np.ix_(shown, shown)].astype(float) / np.sqrt(2.0)
     told = (
-        f"The {words.counted(len(best.density), one)} of all restarts are compared, but for "
-        f"{words.counted(best.n_outliers, 'outlier')} unlike those of other restarts. Squares along the "
-        "diagonal are clusters that many restarts found."
+        f"The {words.counted(len(best.density), one)} of all restarts are compared; "
+        f"{words.counted(best.n_outliers, 'outlier')} unlike all others left out. Squares along the diagonal "
+        "are clusters that many restarts found."
     )
     picture = (drawings.shades(near, 1.0), f"{one}s of all restarts, by cluster", None)
     return [told, block("pictures", pictures=[picture], kind="huge")]
