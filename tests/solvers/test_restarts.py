@@ -76,7 +76,7 @@ def test_the_number_of_threads_does_not_change_the_best_restart(X):
 
 def test_progress_counts_restarts(X, capsys):
     factorize(X, 3, n_init=3, rng=0, verbose=1)
-    assert "factorize, restarts: 3 of 3" in capsys.readouterr().err
+    assert "factorize: 3 of 3 restarts" in capsys.readouterr().err
 
 
 def test_no_restart_begins_after_the_user_stopped_one(X):

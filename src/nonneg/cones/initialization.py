@@ -15,7 +15,7 @@ _TOL = 1e-4  # of the directions: their errors are then exact to 1e-8
 
 
 def cr1_init(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[SampleArray, Array]:
-    """Return the directions of the clusters as H', and the rank-one coefficients, perturbed, as W."""
+    """Return the directions of clusters as H' and the rank-one coefficients, perturbed, as W: of equal norms."""
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Algorithm 2 and Section VI-B1. The
     # pair itself is a fixed point of multiplicative updates (Lemma 15), so the paper perturbs the
     # coefficients; its programs add the mean of the positive ones to all.
@@ -26,20 +26,26 @@ def cr1_init(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[SampleArray
     # Where the samples have fewer directions than k, the mean direction stands for the others.
     Ht = np.repeat(directions.mean(axis=0)[:, None], k, axis=1)
     Ht[:, :n_clusters] = directions[:n_clusters].T
-    _, (total, count) = data.map_reduce_rows(_positive_sums, pairs.products, n_out=0)
+    _, (total, count, squares) = data.map_reduce_rows(_positive_sums, pairs.products, n_out=0)
     mean = float(total) / max(float(count), 1.0)
-    (W,), _ = data.map_reduce_rows(_coefficients, clusters.labels, pairs.products, k=k, mean=mean)
-    return W, data.to_device(Ht)
+    # Stopping rules add up the gradients of both: with the unit of X in one of them alone, the sum would have
+    # none, and the number of iterations would depend on the unit.
+    of_W = float(squares) + 2.0 * mean * float(total) + mean**2 * k * data.total_weight()
+    scale = float(np.sqrt(np.sqrt(np.sum(Ht**2) / of_W))) if of_W > 0 else 1.0  # exact for powers of four
+    rows = clusters.labels, pairs.products
+    (W,), _ = data.map_reduce_rows(_coefficients, *rows, k=k, mean=mean, scale=scale)
+    return W, data.to_device(Ht / scale)
 
 
-def _positive_sums(block: LocalMatrix, products: Array) -> tuple[tuple[()], tuple[Array, Array]]:
+def _positive_sums(block: LocalMatrix, products: Array) -> tuple[tuple[()], tuple[Array, ...]]:
     xp = block.xp
     positive = xp.astype(products > 0, xp.float64)
-    return (), (xp.sum(block.weighted(positive * products)), xp.sum(block.weighted(positive)))
+    powers = positive * products, positive, positive * products**2
+    return (), tuple(xp.sum(block.weighted(power)) for power in powers)
 
 
 @rows_only
 def _coefficients(
-    block: LocalMatrix, labels: Array, products: Array, *, k: int, mean: float
+    block: LocalMatrix, labels: Array, products: Array, *, k: int, mean: float, scale: float
 ) -> tuple[tuple[Array], tuple[()]]:
-    return (one_hot(labels, products, k) + mean,), ()
+    return ((one_hot(labels, products, k) + mean) * scale,), ()

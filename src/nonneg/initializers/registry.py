@@ -25,13 +25,10 @@ class Initializer(Entry):
         Whether `rng` matters.
     takes_factors : bool
         Whether it takes the keywords `W` and `H`.
-    unit_in_W : bool
-        Whether H has no unit, so that all of c is in W. Solvers start from factors of equal norms instead.
     """
 
     seeded: bool = True
     takes_factors: bool = False
-    unit_in_W: bool = False
 
     def __call__(self, data: Any, k: int, **options: Any) -> tuple[SampleArray, Array]:
         """Return W and H'."""
@@ -65,7 +62,6 @@ _ENTRIES = {
         "nonneg.cones.initialization:cr1_init",
         "clusters of the samples and their rank-one factorizations (Liu & Tan), deterministic",
         seeded=False,
-        unit_in_W=True,
     ),
     "custom": Initializer(
         "nonneg.initializers.custom:custom_init",

@@ -106,7 +106,7 @@ class BetaLoss:
             rows = weighted[start:stop, :]
             return ratio.T @ rows, None if power is None else power.T @ rows
 
-        ratio, power = over_blocks(block, visit, add=_add)[0]
+        ratio, power = over_blocks(block, visit, add=added)[0]
         return Terms(ratio, xp.sum(weighted, axis=0) if power is None else power)
 
     def value(self, block: Any, W: Array, Ht: Array) -> Any:
@@ -183,7 +183,8 @@ def _from_logs(block: Any, W: Array, sums: Array, logs: Array) -> float:
     return float(xp.sum(rows if block.weights is None else rows * xp.astype(block.weights, xp.float64)))
 
 
-def _add(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
+def added(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Add what two blocks returned, part by part; lists are joined."""
     return tuple(None if a is None else a + b for a, b in zip(first, second, strict=True))
 
 

@@ -19,16 +19,14 @@ from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.certificates.certificate import Certificate, Verdict
-from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data import DataMatrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.door import Request, wrap
 from nonneg.data.fingerprint import fingerprint
-from nonneg.data.matrix import rows_only
 from nonneg.data.views import column_weights, scaled_columns, unweighted
 from nonneg.exceptions import (
     InvalidDataError,
     InvalidParameterError,
-    LostRowsError,
     NonnegWarning,
     UnsupportedError,
 )
@@ -41,7 +39,7 @@ from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.registry import SOLVERS, beta_of, choose_solver, loss_name
-from nonneg.solvers.restarts import Restart, best_run, continued, final_loss
+from nonneg.solvers.restarts import Restart, best_run, final_loss, run_solver
 from nonneg.solvers.result import FactorizationResult, returned
 from nonneg.solvers.robust import PER_ROUND, Huber, checked_dense, reweighted_fit
 
@@ -278,13 +276,12 @@ def run_factorization(
     _check_signed(data, name, init)
     free = free_components(frozen_components, k, H)
     warn_of_one_sided_l1(penalties, free)
-    given = W is not None or H is not None
-    n_init = checked_count("n_init", n_init)
+    given, n_init = W is not None or H is not None, checked_count("n_init", n_init)
     init = _checked_init(init, n_init, data.shape, k, given=given)
     run_options: dict[str, Any] = {"beta": beta, "penalties": penalties, "max_iter": max_iter, "tol": tol}
-    if SOLVERS[name].accelerates:
-        run_options["accelerate"] = accelerate
     run_options |= {"free": free, "callback": callback}
+    if name == "hals":
+        run_options["accelerate"] = accelerate
     if signed_components:
         run_options["signed"] = True
 
@@ -315,16 +312,12 @@ def run_factorization(
             with phase(f"{caller}: computing the initialization", verbose):
                 first_W, first_Ht, own = begin(0, generator(rng))
             options = run_options | own | {"progress": reporter(caller, verbose)}
-            try:
-                best = SOLVERS[name].run(data, first_W, first_Ht, **options)
-            except LostRowsError as lost:
-                best = continued(lost, SOLVERS[name].run, data, first_W, first_Ht, **options)
+            best = run_solver(name, data, first_W, first_Ht, **options)
             del first_W, first_Ht  # on a GPU, their memory serves the encoding
         else:
             best = best_run(
                 data, k, generator(rng).spawn(n_init), solver=name, begin=None if plain else begin,
-                verbose=verbose,
-                caller=caller, **run_options,
+                verbose=verbose, caller=caller, **run_options,
             )  # fmt: skip
         W, Ht, value = best.state.W, best.state.Ht, final_loss(best)
         if final_encoding or not len(best.history):
@@ -516,9 +509,7 @@ def initial_factors(
     free: IntArray | None = None,
 ) -> tuple[SampleArray, Array]:
     """Return the initial W and H'."""
-    given = W is not None or H is not None
-    if init is None:
-        init = "custom" if given else default_init(data.shape, k)
+    init = _checked_init(init, 1, data.shape, k, given=W is not None or H is not None)
     initializer = INITS.find(init)
     if initializer.takes_factors:
         return initializer(unweighted(data), k, rng=rng, W=W, H=H)
@@ -531,8 +522,6 @@ def initial_factors(
     scale = data.xp.sqrt(column_weights(data)) if data.is_weighted else None
     entries = unweighted(data) if scale is None else scaled_columns(unweighted(data), scale)
     W, Ht = initializer(entries, k, rng=rng)
-    if initializer.unit_in_W:
-        W, Ht = _balanced(data, W, Ht)
     if scale is not None:
         Ht = Ht / data.to_device(scale)[:, None]
     if free is not None:
@@ -541,21 +530,3 @@ def initial_factors(
         for component in held:
             Ht[:, int(component)] = fixed[:, int(component)]
     return W, Ht
-
-
-def _balanced(data: DataMatrix, W: SampleArray, Ht: Array) -> tuple[SampleArray, Array]:
-    """Give both factors the same norm."""
-    # Stopping rules add up the gradients of both: with the unit of X in one of them alone, the sum would have
-    # none, and the number of iterations would depend on the unit.
-    of_W = float(data.xp.linalg.trace(data.weighted_gram(W)))
-    of_H = float(data.xp.sum(Ht * Ht))
-    if not (of_W > 0 and of_H > 0):
-        return W, Ht
-    factor = math.sqrt(math.sqrt(of_H / of_W))  # exact for powers of four
-    (W,), _ = data.map_reduce_rows(_scaled_rows, W, factor=factor)
-    return W, Ht / factor
-
-
-@rows_only
-def _scaled_rows(block: LocalMatrix, W: Array, *, factor: float) -> tuple[tuple[Array], tuple[()]]:
-    return (W * factor,), ()

@@ -12,6 +12,7 @@ from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import least_squares_rule
 from nonneg.iteration.loop import solver
 from nonneg.kernels.factor_update import CoordinateDescent
+from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import FreeRows
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.acceleration import CONTAINERS, AcceleratedProblem
@@ -87,15 +88,11 @@ def hals(
     problem = AlternatingProblem(data, CoordinateDescent(order, n_W, SHRINK), update_H, penalties)
     if signed:
         momentum = 0.0
-        _, (gram, cross) = data.map_reduce_rows(_products, W, n_out=0)
-        Ht, _ = update_H(Ht, gram.plus_ridge(penalties.l2_H), cross)
+        gram = SharedGram(data.weighted_gram(W)).plus_ridge(penalties.l2_H)
+        Ht, _ = update_H(Ht, gram, data.transposed_times(W))
     state = AlternatingState(W, Ht, momentum=momentum, signed=signed)
     if accelerate and momentum and len(of_H) == k and data.container in CONTAINERS:
         faster = AcceleratedProblem(problem, k, inner_passes, max_iter=max_iter, tol=tol)
         if faster.pays:
             return faster.step, state
     return problem.step, state
-
-
-def _products(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Any, Any]]:
-    return (), (block.column_grams(W), block.transposed_times(W))

@@ -37,7 +37,7 @@ from nonneg.kernels.newton_targets import along, newton_targets
 from nonneg.kernels.newton_targets import residuals as row_residuals
 from nonneg.kernels.nonzeros import line_search, ratio_sums, row_hessians
 from nonneg.kernels.sparse_products import sampled_product
-from nonneg.losses.beta import BetaLoss, column_losses, over_blocks, sums_for_H, sums_for_W
+from nonneg.losses.beta import BetaLoss, added, column_losses, over_blocks, sums_for_H, sums_for_W
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.extrapolation import LOWEST_FRACTION, STEEP, extrapolate_bounded, extrapolates
 from nonneg.solvers.mu import update_ratio
@@ -302,22 +302,18 @@ def _entries(
 ) -> tuple[Array, tuple[Any, ...]]:
     Ht, (n_rows, n_columns) = shared.Ht, block.shape
 
-    def visit(begin: int, end: int) -> tuple[list[Array], tuple[Any, ...]]:
+    def visit(begin: int, end: int) -> tuple[Any, ...]:
         mask = None if block.observed is None else block.observed.dense_rows(begin, end)
         weights = None if block.weights is None else block.weights[begin:end]
         before = None if W_before is None else W_before[begin:end, :]
         start = extrapolate_bounded(W[begin:end, :], before, shared.momentum)
         new, sums = shared.move(block.dense_rows(begin, end), start, mask, weights)
-        return [new], sums
+        return [new], *sums
 
     # Products are BLAS's, which does several operations in the time of one of our kernels.
     operations = 0.2 * 12.0 * n_rows * n_columns * Ht.shape[1]
-    ((rows, sums),) = over_blocks(block, visit, add=_added, operations=operations)
-    return block.xp.concat(rows, axis=0), sums
-
-
-def _added(first: tuple[Any, Any], second: tuple[Any, Any]) -> tuple[Any, Any]:
-    return first[0] + second[0], tuple(a + b for a, b in zip(first[1], second[1], strict=True))
+    rows, *sums = over_blocks(block, visit, add=added, operations=operations)[0]
+    return block.xp.concat(rows, axis=0), tuple(sums)
 
 
 def _nonzeros(block: Any, W: Array, W_before: Array | None, shared: RowPass) -> tuple[Array, tuple[Any, ...]]:

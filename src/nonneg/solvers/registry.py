@@ -63,8 +63,6 @@ class Solver(Entry):
         Returns the stopping rule, given `tol`.
     positive_init : bool
         Whether zeros of the initialization stay zeros, so that it should have none.
-    accelerates : bool
-        Whether it takes `accelerate`: cheaper iterations first, on compressed data.
     """
 
     betas: tuple[float, float]
@@ -74,7 +72,6 @@ class Solver(Entry):
     signed: bool = False
     rule: Callable[[float], StoppingRule] = least_squares_rule
     positive_init: bool = False
-    accelerates: bool = False
 
     @property
     def tol(self) -> str:
@@ -108,7 +105,6 @@ _ENTRIES = {
         (2.0, 2.0),
         missing=(2.0, 2.0),
         signed=True,
-        accelerates=True,
     ),
     "anls": Solver(
         "nonneg.solvers.anls:anls",

@@ -53,7 +53,7 @@ def run_restarts(
     from nonneg.solvers.batched import can_be_batched, run_in_batches  # not every fit has restarts
 
     solver = choose_solver(solver, data, k, beta)
-    if SOLVERS[solver].accelerates:
+    if solver == "hals":
         options = options | {"accelerate": False}  # beside each other they would hold many forms of X
     options = {"beta": beta, "penalties": penalties or Penalties(), "tol": tol, "free": free, **options}
     counter = StepCounter(caller, len(rngs), verbose)
@@ -75,11 +75,7 @@ def run_restarts(
                 own: dict[str, Any] = {}
             else:
                 W, Ht, own = begin(number, rngs[number])
-            try:
-                run = SOLVERS[solver].run(data, W, Ht, **options | own)
-            except LostRowsError as lost:
-                run = continued(lost, SOLVERS[solver].run, data, W, Ht, **options | own)
-            results.append(ended(number, run))
+            results.append(ended(number, run_solver(solver, data, W, Ht, **options | own)))
         return results
 
     if begin is None and callback is None and len(rngs) > 1 and can_be_batched(data, solver, options):
@@ -93,25 +89,22 @@ def run_restarts(
         return work(0, len(rngs))
 
 
-def continued(
-    lost: LostRowsError,
-    run: Callable[..., Run[Any]],
-    data: DataMatrix,
-    W: SampleArray,
-    Ht: Array,
-    *,
-    max_iter: int,
-    **options: Any,
+def run_solver(
+    solver: str, data: DataMatrix, W: SampleArray, Ht: Array, *, max_iter: int, **options: Any
 ) -> Run[Any]:
-    """Continue a run where workers of a cluster lost rows of W with all their copies.
+    """Run a solver, and go on where workers of a cluster lose rows of W with all their copies.
 
     It continues from the checkpoint, or from the last H, for which W is recomputed.
     """
     history, done = History(), 0
     while True:
-        before = lost.run
-        if before is None:
-            raise lost
+        try:
+            run = SOLVERS[solver].run(data, W, Ht, max_iter=max_iter - done, **options)
+            break
+        except LostRowsError as lost:
+            before = lost.run
+            if before is None:
+                raise
         saved = options.get("checkpoint") is not None
         then = "The fit resumes from its checkpoint." if saved else "W is recomputed for the current H."
         warnings.warn(
@@ -125,15 +118,10 @@ def continued(
             W, _ = encode(data, Ht, beta=options["beta"], penalties=options["penalties"])
             history.extend(before.history)
             done += before.n_iter
-        try:
-            rest = run(data, W, Ht, max_iter=max_iter - done, **options)
-            break
-        except LostRowsError as again:
-            lost = again
     if not done:
-        return rest
-    history.extend(rest.history)
-    return replace(rest, n_iter=done + rest.n_iter, history=history)
+        return run
+    history.extend(run.history)
+    return replace(run, n_iter=done + run.n_iter, history=history)
 
 
 def best_run(data: DataMatrix, k: int, rngs: Sequence[np.random.Generator], **options: Any) -> Run[Any]:
