@@ -15,7 +15,7 @@ _TOL = 1e-4  # of the directions: their errors are then exact to 1e-8
 
 
 def cr1_init(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[SampleArray, Array]:
-    """Return the directions of clusters as H' and the rank-one coefficients, perturbed, as W: of equal norms."""
+    """Return directions of clusters as H' and perturbed rank-one coefficients as W, both of the same norm."""
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Algorithm 2 and Section VI-B1. The
     # pair itself is a fixed point of multiplicative updates (Lemma 15), so the paper perturbs the
     # coefficients; its programs add the mean of the positive ones to all.
