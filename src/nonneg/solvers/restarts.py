@@ -92,7 +92,7 @@ def run_restarts(
 def run_solver(
     solver: str, data: DataMatrix, W: SampleArray, Ht: Array, *, max_iter: int, **options: Any
 ) -> Run[Any]:
-    """Run a solver, and go on where workers of a cluster lose rows of W with all their copies.
+    """Run a solver, and continue where workers of a cluster lose rows of W with all their copies.
 
     It continues from the checkpoint, or from the last H, for which W is recomputed.
     """
