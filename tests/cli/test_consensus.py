@@ -167,7 +167,7 @@ def test_signatures(tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("drawn")
-def test_logarithms_are_noticed(h5ad, tmp_path, capsys):
+def test_logarithms_are_noticed_and_the_layer_of_counts_is_named(h5ad, tmp_path, capsys):
     anndata = pytest.importorskip("anndata")
     cells = anndata.read_h5ad(h5ad)
     cells.layers["raw_counts"] = cells.X.copy()
@@ -175,7 +175,7 @@ def test_logarithms_are_noticed(h5ad, tmp_path, capsys):
     cells.write_h5ad(tmp_path / "logged.h5ad")
     words = ["consensus", str(tmp_path / "logged.h5ad"), "-k", "2:4", "--restarts", "4", "--quiet"]
     assert main([*words, "-o", str(tmp_path / "logs")]) == 0
-    assert "not in logarithms: pass --layer raw_counts" in capsys.readouterr().err
+    assert "not in logarithms: pass --layer raw_counts." in capsys.readouterr().err
     assert not (tmp_path / "logs" / "gene_tpm.tsv").exists()
     assert main([*words, "--layer", "raw_counts", "-o", str(tmp_path / "counts")]) == 0
     assert "logarithms" not in capsys.readouterr().err

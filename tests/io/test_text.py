@@ -298,13 +298,13 @@ def test_names_of_columns_that_occur_twice_are_numbered(tmp_path):
 
 def test_all_columns_of_text_are_named_at_once(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text(lines("day,town,a", "2024-01-05,Ulm,1", '2024-01-06,"a, ""b"" \nc",2'))
+    path.write_text(lines("day,town,a,b", "2024-01-05,Ulm,1,0", '2024-01-06,"a, ""b"" \nc",2,x'))
     with pytest.raises(FileFormatError) as caught:
         read_table(path, index=False)
     said = str(caught.value)
-    assert "line 2, column 1 ('day'): expected a number, got '2024-01-05'; column 2" in said
-    assert "('town'): expected a number, got 'Ulm'." in said
-    assert "--drop day,town," in said
-    table = read_table(path, index=False, selection=Selection(drop=("day", "town")))
+    assert "line 2, column 1 ('day'): expected a number, got the date '2024-01-05'; line 2, column 2" in said
+    assert "('town'): expected a number, got 'Ulm'; line 4, column 4 ('b')" in said
+    assert "--drop day,town,b," in said
+    table = read_table(path, index=False, selection=Selection(drop=("day", "town", "b")))
     np.testing.assert_array_equal(table.X, [[1], [2]])
     assert table.lines == [2, 4]

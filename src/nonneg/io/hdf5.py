@@ -212,6 +212,12 @@ def read_cell_column(path: Path, name: str) -> tuple[str, ...]:
         return tuple(_column(frame[name], name))
 
 
+def layer_names(path: Path) -> list[str]:
+    """Return the names of the layers."""
+    with open_checked(path, "Reading a .h5ad file") as file:
+        return list(file.get("layers", {}))
+
+
 def open_hdf5(path: Path, options: ReadOptions) -> StoredMatrix:
     """Open the counts of 10x Genomics, or the dataset that `variable` names."""
     file = open_checked(path, "Reading an HDF5 file")

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from functools import partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -98,6 +99,7 @@ def _entries(
     labels: list[str] = []
     numbers: list[int] = []
     entries: list[np.ndarray] = []
+    bad: dict[int, tuple[int, str]] = {}  # the first cell of a column that is no number, and its line
     for number, cells in rows:
         if len(cells) != n_cells:
             raise FileFormatError(
@@ -111,14 +113,16 @@ def _entries(
             values = np.fromiter(map(float, row), np.float64, len(row))
         except ValueError:
             parsed = [parse(cell) for cell in row]
-            if None in parsed:
-                bad = [at + first for at, value in zip(features, parsed, strict=True) if value is None]
-                raise _bad_cells(f"{path}, line {number}", cells, bad, header, has_index) from None
+            for at, value in zip(features, parsed, strict=True):
+                if value is None:
+                    bad.setdefault(at + first, (number, cells[at + first].strip()))
             values = np.array(parsed, dtype=np.float64)
         entries.append(values)
         numbers.append(number)
         names += [cell.strip() for cell in cells[:first]]
         labels += [] if label is None else [cells[label + first].strip()]
+    if bad:
+        raise _bad_columns(path, bad, header, has_index)
     if not entries:
         raise _no_rows(path)
     return Table(
@@ -135,23 +139,30 @@ def _no_rows(path: Path) -> FileFormatError:
     return FileFormatError(f"{path} contains no row of numbers. Expected one sample per line.")
 
 
-def _bad_cells(
-    where: str, cells: list[str], bad: list[int], header: list[str] | None, has_index: bool
+def _bad_columns(
+    path: Path, bad: dict[int, tuple[int, str]], header: list[str] | None, has_index: bool
 ) -> FileFormatError:
-    """Name all cells of a row that are not numbers, and what to do with their columns."""
+    """Name every column with a cell that is not a number, and what to do with them."""
     names = None if header is None else ["", *header][not has_index :]
     columns = [str(at) if names is None else names[at] for at in bad]
     listing = "; ".join(
-        f"column {at + 1}{'' if names is None else f' ({name!r})'}: expected a number, "
-        f"got {cells[at].strip()[:40]!r}"
-        for at, name in zip(bad, columns, strict=True)
+        f"line {line}, column {at + 1}{'' if names is None else f' ({name!r})'}: expected a number, got "
+        f"{'the date ' if _is_date(cell) else ''}{cell[:40]!r}"
+        for name, (at, (line, cell)) in zip(columns, bad.items(), strict=True)
     )
     return FileFormatError(
-        f"{where}, {listing}. Correct the cell, or leave it empty where missing entries are allowed "
+        f"{path}: {listing}. Correct the cell, or leave it empty where missing entries are allowed "
         "(`NMF` with missing='mask', `nonneg fit --missing mask`). If its column contains text, leave it out "
         f"with --drop {shlex.quote(','.join(columns))}, or compare the components with it using "
         "--label-column. If it is a name, pass header=True (--header) or index=True (--index)."
     )
+
+
+def _is_date(cell: str) -> bool:
+    try:
+        return bool(datetime.fromisoformat(cell))
+    except ValueError:
+        return False
 
 
 def _rows(lines: Iterable[str], delimiter: str, n_before: int) -> Iterator[tuple[int, list[str]]]:
