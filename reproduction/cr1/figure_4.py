@@ -107,7 +107,10 @@ def _beside_default(rows: Sequence[dict[str, Any]], defaults: Sequence[Record]) 
     """Return the default's errors beside the smallest one from cr1-nmf at the end."""
     table = []
     for (name,), members in grouped(defaults, "set").items():
-        ends = {row["algorithm"]: row["cr1-nmf"] for row in rows if row["set"] == SET_NAMES[name]}
+        of_set = [row for row in rows if row["set"] == SET_NAMES[name] and row["cr1-nmf"] is not None]
+        ends = {row["algorithm"]: row["cr1-nmf"] for row in of_set}
+        if not ends:
+            continue
         best = min(ends, key=lambda algorithm: ends[algorithm])
         mean, spread = mean_and_spread([record["error"] for record in members])
         error = (spread or 0.0) / len(members) ** 0.5
