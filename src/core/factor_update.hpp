@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "blas.hpp"
@@ -47,13 +48,13 @@ struct FactorUpdate {
     std::vector<double> sums(3 * n_blocks);
     parallel_for(n_rows, block, n_threads, [&](std::int64_t begin, std::int64_t end) {
       const std::int64_t n = end - begin, slot = begin / block;
-      std::vector<T> cross(n * k);
-      multiply(begin, n, cross);
+      const auto cross = std::make_unique_for_overwrite<T[]>(n * k);
+      multiply(begin, n, cross.get());
       HalsBlock<T> descent(gram, k, order, n_order, max_passes, shrink);
       double* sum = &sums[3 * slot];
-      sum[0] = descent.update(initial + begin * k, cross.data(), updated + begin * k, n);
+      sum[0] = descent.update(initial + begin * k, cross.get(), updated + begin * k, n);
       if (old) extrapolate(begin, n);
-      add(begin, n, cross, sum);
+      add(begin, n, cross.get(), sum);
       const T* rows = chosen + begin * k;
       gemm(Order::transposed, Order::plain, k, k, n, rows, k, rows, k, grams[slot], k);
       if (updated_gram) {
@@ -78,7 +79,7 @@ struct FactorUpdate {
   const T* line(std::int64_t begin) const { return data + begin * (form == Data::by_rows ? ld_data : 1); }
 
   // cross = data other - l1, for a block of rows.
-  void multiply(std::int64_t begin, std::int64_t n, std::vector<T>& cross) const {
+  void multiply(std::int64_t begin, std::int64_t n, T* cross) const {
     const T penalty = static_cast<T>(l1);
     if (form == Data::products) {
       for (std::int64_t i = 0; i < n; ++i)
@@ -86,9 +87,9 @@ struct FactorUpdate {
       return;
     }
     // The transpose of the products: BLAS is faster where the long side is the contiguous one.
-    std::vector<T> turned(k * n);
+    const auto turned = std::make_unique_for_overwrite<T[]>(k * n);
     gemm(Order::transposed, form == Data::by_rows ? Order::transposed : Order::plain, k, n, inner, other, k, line(begin),
-         ld_data, turned.data(), n);
+         ld_data, turned.get(), n);
     for (std::int64_t i = 0; i < n; ++i)
       for (std::int64_t a = 0; a < k; ++a) cross[i * k + a] = turned[a * n + i] - penalty;
   }
@@ -99,7 +100,7 @@ struct FactorUpdate {
       chosen[i] = std::max(updated[i] + step * (updated[i] - old[i]), T(0));
   }
 
-  void add(std::int64_t begin, std::int64_t n, const std::vector<T>& cross, double* sum) const {
+  void add(std::int64_t begin, std::int64_t n, const T* cross, double* sum) const {
     double sizes = 0, products_ = 0;
     for (std::int64_t i = 0; i < n * k; ++i) {
       sizes += std::abs(static_cast<double>(cross[i]));

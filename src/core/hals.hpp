@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -27,8 +28,9 @@ class HalsBlock {
  public:
   HalsBlock(const T* gram, std::int64_t k, const std::int64_t* order, std::int64_t n_order, int max_passes, double shrink)
       : gram_(gram), order_(order), k_(k), n_order_(n_order), max_passes_(max_passes),
-        shrink2_(static_cast<T>(shrink * shrink)), f_(k * hals_block), c_(k * hals_block), change_(hals_block),
-        limit_(hals_block), violation_(hals_block), row_(hals_block) {}
+        shrink2_(static_cast<T>(shrink * shrink)), f_(std::make_unique_for_overwrite<T[]>(k * hals_block)),
+        c_(std::make_unique_for_overwrite<T[]>(k * hals_block)), change_(hals_block), limit_(hals_block),
+        violation_(hals_block), row_(hals_block) {}
 
   // Write the updated rows of `initial` to `out`, and return the sum of absolute projected gradients in the first
   // pass. Both arrays are n x k; they may be the same.
@@ -48,9 +50,8 @@ class HalsBlock {
   std::int64_t place(std::int64_t r) const { return (r / lanes) * k_ * lanes + r % lanes; }
 
   double update_block(const T* initial, const T* cross, T* out, std::int64_t m) {
-    const std::int64_t used = (m + lanes - 1) / lanes * lanes * k_;
-    std::fill(f_.begin(), f_.begin() + used, T(0));  // lanes without a row are zero
-    std::fill(c_.begin(), c_.begin() + used, T(0));
+    if (m % lanes)  // lanes without a row are zero
+      for (T* array : {f_.get(), c_.get()}) std::fill_n(array + m / lanes * lanes * k_, lanes * k_, T(0));
     for (std::int64_t r = 0; r < m; ++r) {
       row_[r] = r;
       T *f = &f_[place(r)], *c = &c_[place(r)];
@@ -126,7 +127,8 @@ class HalsBlock {
   std::int64_t k_, n_order_;
   int max_passes_;
   T shrink2_;
-  std::vector<T> f_, c_, change_, limit_, violation_;
+  std::unique_ptr<T[]> f_, c_;
+  std::vector<T> change_, limit_, violation_;
   std::vector<std::int64_t> row_;
 };
 

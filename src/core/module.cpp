@@ -156,7 +156,7 @@ void csr_times_(Vector<const I> indptr, Vector<const I> indices, Vector<const T>
   expect(rows(data) == rows(indices), "there must be one index per entry");
   expect(columns(B) == columns(out), "the factor and the product must have the same number of columns");
   nb::gil_scoped_release release;
-  indexed<T, I>().csr_times(indptr.data(), indices.data(), data.data(), rows(out), B.data(), columns(B), out.data(),
+  indexed<T, I>().csr_times(indptr.data(), indices.data(), data.data(), rows(out), B.data(), rows(B), columns(B), out.data(),
                             n_threads);
 }
 

@@ -63,16 +63,11 @@ class DenseMatrix(LocalMatrix):
         # Else its transpose: BLAS writes that faster, because the long side is the contiguous one.
         return out if multiply(X.T, W, out) else np.ascontiguousarray((W.T @ X).T)
 
-    @cached_property  # solver, encoder and certificate ask for the sums
-    def _sum_of_squares(self) -> float:
+    def _compute_squared_norm(self) -> float:
         if self.container != "dense" or self.is_weighted:
-            return super().squared_norm()
+            return super()._compute_squared_norm()
         squares = self._row_squares(np.float64)
         return float(squares.sum() if self.weights is None else squares @ self.weights)
-
-    def squared_norm(self) -> float:
-        """Return the weighted sum of the squared entries."""
-        return self._sum_of_squares
 
     def squared_row_norms(self) -> Array:
         """Return the sum of the squared entries of every row."""
@@ -91,14 +86,6 @@ class DenseMatrix(LocalMatrix):
 
         parallel_for(work, self.shape[0], chunk_size=step, operations=2.0 * self.shape[0] * self.shape[1])
         return out
-
-    @cached_property
-    def _sum(self) -> float:
-        return super().total()
-
-    def total(self) -> float:
-        """Return the weighted sum of the entries."""
-        return self._sum
 
     @cached_property
     def _n_nonzero(self) -> int:

@@ -186,6 +186,9 @@ class LocalMatrix(DataMatrix):
     """A container in this process: its only block is itself."""
 
     part_entries = 1 << 20  # that are looked at at a time, as float64
+    # Solver, encoder and certificate ask for them.
+    _squared_norm: float | None = None
+    _total: float | None = None
 
     def map_reduce_rows(
         self, function: RowFunction, *sample_arrays: SampleArray, n_out: int = 1, **shared: Any
@@ -252,12 +255,19 @@ class LocalMatrix(DataMatrix):
         return float(total)
 
     def squared_norm(self) -> float:
-        """Return the weighted sum of the squared entries."""
+        """Return the weighted sum of the squared entries; computed once."""
+        if self._squared_norm is None:
+            self._squared_norm = self._compute_squared_norm()
+        return self._squared_norm
+
+    def _compute_squared_norm(self) -> float:
         return self.entry_sum(lambda values: values * values)
 
     def total(self) -> float:
-        """Return the weighted sum of the entries."""
-        return self.entry_sum(lambda values: values)
+        """Return the weighted sum of the entries; computed once."""
+        if self._total is None:
+            self._total = self.entry_sum(lambda values: values)
+        return self._total
 
     def _compute_extremes(self) -> tuple[float, float]:
         limits = [(float(self.xp.min(rows)), float(self.xp.max(rows))) for _, rows in self._dense_parts()]

@@ -286,11 +286,12 @@ class SparseRows(LocalMatrix):
 
     def column_powers(self, power: float) -> Array:
         """Return the weighted sum of a power of the entries of every column, in float64."""
-        xp = self.xp
-        values = xp.astype(self.csr.data, xp.float64) ** power
-        weights = None if self.weights is None else xp.astype(self.weights, xp.float64)
-        ones = xp.ones((self.shape[0], 1), dtype=xp.float64, device=values.device)
-        return type(self)(_with_data(self.csr, values), weights=weights).transposed_times(ones)[:, 0]
+        # The products need the transpose, too; with weights of the entries it holds others than the data.
+        xp, Xt = self.xp, (type(self)(self.csr) if self.is_weighted else self).transposed
+        values = xp.astype(Xt.data, xp.float64) ** power
+        if self.weights is not None:
+            values = values * xp.take(xp.astype(self.weights, xp.float64), Xt.indices)
+        return row_sums(Xt.indptr, values, plan=getattr(Xt, "plan", None))
 
     def to_device(self, array: Any) -> Array:
         """Return an array in the namespace and dtype and on the device of the data."""

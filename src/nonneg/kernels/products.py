@@ -18,8 +18,9 @@ from nonneg._threads import BLAS, SMALL_PRODUCT, is_held, single_threaded_blas, 
 # Parts have at least so many operations, about 25 microseconds, of which a call takes one; and there are at
 # most so many: three for each of 16 threads.
 PART, MOST_PARTS = 1e5, 48
-# Sums of parts of rows may take this part of the memory of the array that is read.
-SUMS_SHARE = 0.25
+# Sums of parts of rows may take this part of the memory of the array that is read: they are written and read,
+# while a second product would read the columns of the array, at half the speed.
+SUMS_SHARE = 0.5
 
 
 def part_size(n_rows: int, operations: float, least: int) -> int:

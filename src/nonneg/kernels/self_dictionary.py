@@ -19,6 +19,7 @@ from array_api_compat import numpy as array_api_numpy
 
 from nonneg._arrays import clipped, numpy_view, to_device, to_numpy
 from nonneg._compiled import core
+from nonneg._lazy import cached_property
 from nonneg._threads import parallel_for, single_threaded_blas, team_size
 from nonneg._typing import Array, FloatArray, IntArray
 
@@ -76,17 +77,17 @@ class Dictionary:
         """The number of points and of features."""
         return tuple(self.points.shape)
 
-    @property
+    @cached_property
     def sparse(self) -> bool:
         """Whether the points are a sparse matrix."""
         return bool(sp.issparse(self.points))
 
-    @property
+    @cached_property
     def xp(self) -> Any:
         """The namespace of dense blocks."""
         return array_api_numpy if self.sparse else array_namespace(self.points)
 
-    @property
+    @cached_property
     def device(self) -> Any:
         """The device of dense blocks."""
         return None if self.sparse else device_of(self.points)
@@ -98,7 +99,7 @@ class Dictionary:
     def tile(self, start: int, stop: int) -> Array:
         """Return a range of points, dense in float64."""
         part = self.points[start:stop] if self.sparse else self.points[start:stop, ...]
-        return self.xp.astype(part.toarray() if self.sparse else part, self.xp.float64) - self.center
+        return self.xp.astype(part.toarray() if self.sparse else part, self.xp.float64, copy=False) - self.center
 
     def tiles(self) -> Any:
         """Yield all points, a range at a time."""
@@ -109,7 +110,7 @@ class Dictionary:
         if self.sparse:
             return self.points[index].toarray().astype(np.float64) - self.center
         part = self.xp.take(self.points, to_device(np.asarray(index, dtype=np.int64), self.points), axis=0)
-        return self.xp.astype(part, self.xp.float64) - self.center
+        return self.xp.astype(part, self.xp.float64, copy=False) - self.center
 
     def steps(self, some: slice, vertices: IntArray) -> Array:
         """Return the way from a range of points to their vertices, dense in float64; the center drops out."""
@@ -242,13 +243,12 @@ class _Scan:
         """Return the residuals of a range of columns and the listed entries, so that no score exceeds 1."""
         xp = self.xp
         rows = self.residual[part, ...]
-        sizes = self.dictionary.radius * xp.sqrt(xp.sum(rows * rows, axis=1)) + self.base_scale
+        sizes = self.dictionary.radius * xp.sqrt(xp.vecdot(rows, rows)) + self.base_scale
         sizes = xp.where(sizes > 0, sizes, xp.ones_like(sizes))
-        scaled = xp.concat(
-            [rows * self.dictionary.radius, xp.full_like(rows[:, :1], self.base_scale)], axis=1
-        )
+        right = xp.empty((rows.shape[0], rows.shape[1] + 1), dtype=self.dtype, device=device_of(rows))
+        right[:, :-1] = rows * self.dictionary.radius / sizes[:, None]
+        right[:, -1] = self.base_scale / sizes
         listed, columns, extra = self.gradient.between(part.start, part.stop)
-        right = xp.astype(scaled / sizes[:, None], self.dtype)
         return right, listed, columns, extra / to_numpy(sizes)[columns]
 
     def compiled(self, found: IntArray, n_threads: int) -> Any:

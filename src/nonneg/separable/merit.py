@@ -240,9 +240,9 @@ class GapBelow:
 class Iterate:
     """Coefficients, residuals, and the answer of the oracle; flat, so that it can be saved.
 
-    A column of C is a list of rows and weights, of which the first `counts` are in use; an entry of C is a
-    weight divided by the total. From a cold start weights are integers and the total is t (t + 1) / 2: the
-    coefficients are exact.
+    A column of C is a list of rows and weights, of which the first `counts` are in use and one at least is
+    free; an entry of C is a weight divided by the total. Weights never decrease. From a cold start they are
+    integers and the total is t (t + 1) / 2: the coefficients are exact.
     """
 
     rows: IntArray  # (n, capacity)
@@ -250,9 +250,11 @@ class Iterate:
     counts: IntArray  # (n,)
     total: float
     residual: Array  # (XC - X)', on the device of the points
+    row_max: FloatArray  # the largest weight of every row
+    n_entries: IntArray  # the number of entries of every row
     t: int = 0  # the iteration, which determines the step size
     vertices: IntArray | None = None  # the answer of the oracle; None before it was called
-    row_max: FloatArray | None = None  # the largest weight of every row
+    places: IntArray | None = None  # of the vertices in the lists
     gap: float = math.nan  # the duality gap
     loss: float = math.nan  # the objective
     largest_residual: float = math.nan
@@ -260,7 +262,6 @@ class Iterate:
     @property
     def row_maxima(self) -> FloatArray:
         """The largest coefficient of every data point."""
-        assert self.row_max is not None
         return self.row_max / (self.total or 1.0)
 
     @property
@@ -297,7 +298,8 @@ class Problem:
                 )
             nothing = np.zeros((n, GROWTH), dtype=np.int32)
             residual = -(self.dictionary.rows(np.arange(n)) + self.dictionary.center)
-            return Iterate(nothing, np.zeros((n, GROWTH)), np.zeros(n, dtype=np.int64), 0.0, residual)
+            none = np.zeros(n, dtype=np.int64)
+            return Iterate(nothing, np.zeros((n, GROWTH)), none, 0.0, residual, np.zeros(n), none)
         C = mixtures_of(data, init)
         C.eliminate_zeros()
         counts = np.diff(C.indptr).astype(np.int64)
@@ -309,7 +311,9 @@ class Problem:
         scale = math.sqrt(data.squared_norm() / n)
         t = first_iteration(t_init, to_numpy(residual), scale)
         total = t * (t + 1) / 2
-        return Iterate(rows, weights * total, counts, total, residual, t)
+        row_max, n_entries = np.zeros(n), np.bincount(C.indices, minlength=n)
+        np.maximum.at(row_max, C.indices, C.data * total)
+        return Iterate(rows, weights * total, counts, total, residual, row_max, n_entries, t)
 
     def _residual(self, C: Any) -> Array:
         # Columns of C sum to one: the center drops out.
@@ -321,23 +325,18 @@ class Problem:
 
     def call_oracle(self, state: Iterate) -> tuple[Iterate, Mapping[str, Any]]:
         """Call the linear minimization oracle, and measure duality gap and objective."""
-        n, used = len(state.counts), state.used
-        columns, rows, weights = np.nonzero(used)[0], state.rows[used].astype(np.int64), state.weights[used]
-        total = state.total or 1.0
+        n, row_max, total = len(state.counts), state.row_max, state.total or 1.0
         scale = max(self.mu * total, 1e-300)
-        row_max = np.zeros(n)
-        np.maximum.at(row_max, rows, weights)
         # The largest entry is subtracted in the exponents, so that no mu overflows; entries far below it add
         # nothing. Rows without entries have the value 0 and the gradient 1 / n.
-        depth = row_max[rows] - weights
-        near = np.flatnonzero(depth <= UNDERFLOW * scale)
-        columns, rows, weights = columns[near], rows[near], weights[near]
-        values = np.exp(-depth[near] / scale)
+        depth = row_max[state.rows] - state.weights
+        near = np.flatnonzero((depth <= UNDERFLOW * scale) & state.used)
+        columns, rows = near // depth.shape[1], state.rows.ravel()[near].astype(np.int64)
+        weights, values = state.weights.ravel()[near], np.exp(-depth.ravel()[near] / scale)
         with np.errstate(under="ignore"):
             at_zero = np.exp(-np.minimum(row_max / scale, UNDERFLOW + 1.0))
-        n_entries = np.bincount(state.rows[used], minlength=n)
-        sums = np.bincount(rows, weights=values, minlength=n) + (n - n_entries) * at_zero
-        filled = n_entries > 0
+        sums = np.bincount(rows, weights=values, minlength=n) + (n - state.n_entries) * at_zero
+        filled = state.n_entries > 0
         penalty = float(row_max.sum()) / total + self.mu * float(np.log(sums[filled] / n).sum())
         base, shares = at_zero / sums, values / sums[rows]
         inner = np.bincount(columns, weights=shares * weights / total, minlength=n)
@@ -346,15 +345,21 @@ class Problem:
         )
         vertices = minimizing_vertices(self.dictionary, state.residual, gradient)
         # The gradient at the vertices, of which some have an entry already.
-        held = np.where(used & (state.rows == vertices[:, None]), state.weights, 0.0).max(axis=1)
+        hit = state.rows == vertices.astype(np.int32)[:, None]
+        every, at = np.arange(n), hit.argmax(axis=1)
+        places = np.where(hit[every, at], np.minimum(at, state.counts), state.counts)
+        held = state.weights[every, places]
         with np.errstate(under="ignore"):
             there = np.exp(-np.minimum((row_max[vertices] - held) / scale, UNDERFLOW + 1.0)) / sums[vertices]
         fit, squares = self._fit_gaps(state.residual, vertices)
         gap = float(np.sum(fit + self.lam * (inner - there)))
         loss = 0.5 * float(squares.sum()) + self.lam * penalty
         largest = math.sqrt(float(squares.max(initial=0.0)))
-        new = replace(state, vertices=vertices, row_max=row_max, gap=gap, loss=loss, largest_residual=largest)
-        return new, {"loss": loss, "gap": gap, "largest_residual": largest, "entries": int(used.sum())}
+        new = replace(
+            state, vertices=vertices, places=places, gap=gap, loss=loss, largest_residual=largest
+        )
+        entries = int(state.counts.sum())
+        return new, {"loss": loss, "gap": gap, "largest_residual": largest, "entries": entries}
 
     def _fit_gaps(self, residual: Array, vertices: IntArray) -> tuple[FloatArray, FloatArray]:
         # r'(r + x - a) and r'r for every column, with x its point and a its vertex.
@@ -368,21 +373,18 @@ class Problem:
 
     def advance(self, state: Iterate) -> Iterate:
         """Take the published step 2 / (t + 2) toward the vertices in all columns."""
-        assert state.vertices is not None
-        vertices, t, n = state.vertices, state.t, len(state.counts)
-        rows: Any = state.rows
-        weights: Any = state.weights
-        if int(state.counts.max(initial=0)) == rows.shape[1]:
-            rows, weights = (np.pad(each, ((0, 0), (0, GROWTH))) for each in (rows, weights))
-        else:
-            rows, weights = rows.copy(), weights.copy()
-        hit = (np.arange(rows.shape[1]) < state.counts[:, None]) & (rows == vertices[:, None])
-        fresh = ~hit.any(axis=1)
-        place = np.where(fresh, state.counts, hit.argmax(axis=1))
-        every = np.arange(n)
-        rows[every, place] = vertices
+        assert state.vertices is not None and state.places is not None
+        vertices, places, t, n = state.vertices, state.places, state.t, len(state.counts)
+        every, fresh = np.arange(n), places == state.counts
+        counts = state.counts + fresh
+        rows, weights = state.rows.copy(), state.weights.copy()
+        rows[every, places] = vertices
         # Weights are in units of the total: the step adds t + 1 to one of them.
-        weights[every, place] += t + 1
+        weights[every, places] += t + 1
+        row_max = state.row_max.copy()
+        np.maximum.at(row_max, vertices, weights[every, places])
+        if int(counts.max(initial=0)) == rows.shape[1]:
+            rows, weights = (np.pad(each, ((0, 0), (0, GROWTH))) for each in (rows, weights))
         size = 2.0 / (t + 2)
         points = self.dictionary
         residual = points.xp.empty_like(state.residual)
@@ -393,9 +395,11 @@ class Problem:
             state,
             rows=rows,
             weights=weights,
-            counts=state.counts + fresh,
+            counts=counts,
             total=(t + 1) * (t + 2) / 2,
             residual=residual,
+            row_max=row_max,
+            n_entries=state.n_entries + np.bincount(vertices[fresh], minlength=n),
             t=t + 1,
             vertices=None,
         )
