@@ -384,7 +384,8 @@ class Problem:
         row_max = state.row_max.copy()
         np.maximum.at(row_max, vertices, weights[every, places])
         if int(counts.max(initial=0)) == rows.shape[1]:
-            rows, weights = (np.pad(each, ((0, 0), (0, GROWTH))) for each in (rows, weights))
+            room = ((0, 0), (0, GROWTH))
+            rows, weights = np.pad(rows, room), np.pad(weights, room)
         size = 2.0 / (t + 2)
         points = self.dictionary
         residual = points.xp.empty_like(state.residual)
