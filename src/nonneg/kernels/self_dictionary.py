@@ -99,7 +99,9 @@ class Dictionary:
     def tile(self, start: int, stop: int) -> Array:
         """Return a range of points, dense in float64."""
         part = self.points[start:stop] if self.sparse else self.points[start:stop, ...]
-        return self.xp.astype(part.toarray() if self.sparse else part, self.xp.float64, copy=False) - self.center
+        return (
+            self.xp.astype(part.toarray() if self.sparse else part, self.xp.float64, copy=False) - self.center
+        )
 
     def tiles(self) -> Any:
         """Yield all points, a range at a time."""

@@ -355,9 +355,7 @@ class Problem:
         gap = float(np.sum(fit + self.lam * (inner - there)))
         loss = 0.5 * float(squares.sum()) + self.lam * penalty
         largest = math.sqrt(float(squares.max(initial=0.0)))
-        new = replace(
-            state, vertices=vertices, places=places, gap=gap, loss=loss, largest_residual=largest
-        )
+        new = replace(state, vertices=vertices, places=places, gap=gap, loss=loss, largest_residual=largest)
         entries = int(state.counts.sum())
         return new, {"loss": loss, "gap": gap, "largest_residual": largest, "entries": entries}
 
@@ -373,7 +371,8 @@ class Problem:
 
     def advance(self, state: Iterate) -> Iterate:
         """Take the published step 2 / (t + 2) toward the vertices in all columns."""
-        assert state.vertices is not None and state.places is not None
+        assert state.vertices is not None
+        assert state.places is not None
         vertices, places, t, n = state.vertices, state.places, state.t, len(state.counts)
         every, fresh = np.arange(n), places == state.counts
         counts = state.counts + fresh
