@@ -67,7 +67,14 @@ struct FactorUpdate {
     });
     grams.add(chosen_gram, n_threads);
     if (updated_gram) updated_grams.add(updated_gram, n_threads);
-    if (transposed_products) add_transposed(parts, n_blocks, n_threads);
+    if (transposed_products) {
+      const auto sum = std::make_unique_for_overwrite<T[]>(k * inner);
+      parts.add(sum.get(), n_threads);
+      parallel_for(inner, 64, n_threads, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t j = begin; j < end; ++j)
+          for (std::int64_t a = 0; a < k; ++a) products[j * k + a] = sum[a * inner + j];
+      });
+    }
     for (std::int64_t slot = 0; slot < n_blocks; ++slot) {
       violation += sums[3 * slot];
       absolute += sums[3 * slot + 1];
@@ -108,19 +115,6 @@ struct FactorUpdate {
     }
     sum[1] = sizes;
     sum[2] = products_;
-  }
-
-  // products = the transpose of the sum of the parts, in their order.
-  void add_transposed(Parts<T>& parts, std::int64_t n_parts, int n_threads) const {
-    parallel_for(inner, 64, n_threads, [&](std::int64_t begin, std::int64_t end) {
-      std::vector<T> sum(end - begin);
-      for (std::int64_t a = 0; a < k; ++a) {
-        std::fill(sum.begin(), sum.end(), T(0));
-        for (std::int64_t slot = 0; slot < n_parts; ++slot)
-          for (std::int64_t j = begin; j < end; ++j) sum[j - begin] += parts[slot][a * inner + j];
-        for (std::int64_t j = begin; j < end; ++j) products[j * k + a] = sum[j - begin];
-      }
-    });
   }
 };
 

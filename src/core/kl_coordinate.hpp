@@ -329,10 +329,9 @@ class KlRow {
 template <class T, class I>
 void kl_passes(const KlCoordinate<T>& problem, const I* indptr, const I* indices, const T* data, std::int64_t n_rows,
                T* factor, double* logs, double* residuals, int n_threads) {
-  const auto edges = csr_blocks(indptr, n_rows, csr_n_blocks);
-  Pool::instance().run(static_cast<std::int64_t>(edges.size()) - 1, n_threads, [&](std::int64_t block) {
+  for_csr_rows(indptr, n_rows, n_threads, [&](std::int64_t begin, std::int64_t end) {
     KlRow<T> row(problem);
-    for (std::int64_t i = edges[block]; i < edges[block + 1]; ++i) {
+    for (std::int64_t i = begin; i < end; ++i) {
       const auto first = static_cast<std::int64_t>(indptr[i]), last = static_cast<std::int64_t>(indptr[i + 1]);
       residuals[i] = row.update(indices + first, data + first, last - first,
                                 problem.sums + (problem.own_sums ? i * problem.k : 0), factor + i * problem.k, logs + i);
