@@ -91,9 +91,8 @@ def table_facts(table: Any) -> dict[str, Any]:
     X, missing = table.X, getattr(table.X, "n_missing", None)  # of a file that does not fit in memory
     if missing is None:
         missing = 0 if hasattr(X, "nnz") or X.dtype.kind != "f" else int(np.isnan(X).sum())
-    about = {"source": Path(table.source).name or table.source, "shape": X.shape, "dtype": str(X.dtype)}
-    n_stored = getattr(getattr(X, "stored", X), "nnz", None)
-    return about | {"n_stored": n_stored, "n_missing": missing}
+    source = Path(table.source).name or table.source
+    return {"source": source, "shape": X.shape, "dtype": str(X.dtype), "n_missing": missing}
 
 
 def run_facts(model: Any, result: Any, seconds: float) -> dict[str, Any]:
