@@ -42,6 +42,29 @@ def test_components_as_images(model):
         plot_components(model, image_shape=(5, 5))
 
 
+@pytest.mark.parametrize("scale", [None, "max"])
+def test_components_as_bars_of_the_strongest_features(X, scale):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X * 10.0 ** np.arange(12), columns=[f"c{at}" for at in range(12)])
+    model = NMF(4, scale=scale, random_state=0, max_iter=5, tol=0).fit(table)
+    heights = model.components_ / (1.0 if scale is None else model.column_scale_)  # the report's units
+    for axes, own in zip(plot_components(model, n_top=3), heights, strict=True):
+        best = np.argsort(-own)[:3]
+        assert [label.get_text() for label in axes.get_yticklabels()] == [f"c{at}" for at in best]
+        np.testing.assert_allclose([bar.get_width() for bar in axes.patches], own[best])
+        assert axes.yaxis_inverted()  # the strongest on top
+
+
+def test_names_of_bars(model):
+    names = [f"gene {at}" for at in range(12)]
+    best = np.argsort(-model.components_[2])
+    for own, texts in ((names, [names[at] for at in best]), (None, [str(at) for at in best])):
+        axes = plot_components(model.components_, names=own, n_top=20)[2]
+        assert [label.get_text() for label in axes.get_yticklabels()] == texts
+    with pytest.raises(ShapeError, match="Expected 12 names of features, got 1"):
+        plot_components(model, names=["a"])
+
+
 @pytest.mark.parametrize(("n_components", "shape"), [(9, (2, 8)), (2, (1, 2))])
 def test_components_stand_in_rows_of_eight(n_components, shape):
     components = np.arange(6.0 * n_components).reshape(n_components, 6)

@@ -1,4 +1,4 @@
-"""Plots of a consensus and of mutational signatures; `nonneg.plotting` is their public home."""
+"""Plots of components, consensus and mutational signatures; `nonneg.plotting` is their public home."""
 
 from __future__ import annotations
 
@@ -11,6 +11,70 @@ from nonneg._arrays import to_numpy
 from nonneg._optional import import_optional
 from nonneg.applications.signatures.catalog import CHANNELS, SUBSTITUTION_COLORS, SUBSTITUTIONS
 from nonneg.exceptions import InvalidParameterError, ShapeError
+
+
+def plot_components(
+    model: Any,
+    image_shape: tuple[int, int] | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    n_top: int = 10,
+) -> Any:
+    """Plot the strongest features of each component as bars, or the components as images.
+
+    Parameters
+    ----------
+    model : estimator or array of shape (n_components, n_features)
+        A fitted estimator, or its components.
+    image_shape : tuple of int, optional
+        Rows and columns of an image, if the features are pixels.
+    names : sequence of str, optional
+        Names of the features; by default those of the fit, or else numbers.
+    n_top : int, default 10
+        Number of bars of a component. If the model was fitted with `scale`, they are relative to the scale
+        of their columns, as in the report.
+
+    Returns
+    -------
+    array of matplotlib Axes
+        One for each component, in a new figure.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from nonneg import NMF
+    >>> from nonneg.plotting import plot_components
+    >>> model = NMF(16, random_state=0).fit(load_digits().data)
+    >>> len(plot_components(model, image_shape=(8, 8)))
+    16
+    """
+    components = np.atleast_2d(to_numpy(getattr(model, "components_", model)))
+    k, n_features = components.shape
+    if image_shape is not None and np.prod(image_shape) != n_features:
+        raise ShapeError(f"The components have {n_features} features, got {image_shape=}.")
+    labels = getattr(model, "feature_names_in_", range(n_features)) if names is None else names
+    if len(labels) != n_features:
+        raise ShapeError(f"Expected {n_features} names of features, got {len(labels)}.")
+    pyplot = import_optional("matplotlib.pyplot", extra="report", purpose="Plotting")
+    n_columns, width, height = (8, 1.5, 1.65) if image_shape else (3, 3.4, 0.6 + 0.2 * n_top)
+    n_columns, n_rows = min(n_columns, k), -(-k // n_columns)
+    size = (width * n_columns, height * n_rows)
+    grid = pyplot.subplots(n_rows, n_columns, figsize=size, squeeze=False, layout="constrained")[1].ravel()
+    for axes in grid[k:]:
+        axes.remove()
+    # Columns compare with each other by their scale, not by their units.
+    relative = components / getattr(model, "column_scale_", 1.0)
+    for index, axes in enumerate(grid[:k]):
+        axes.set_title(f"component {index}", fontsize="small")
+        if image_shape:
+            axes.imshow(components[index].reshape(image_shape), cmap="gray_r")
+            axes.set_axis_off()
+        else:
+            best = np.argsort(-relative[index], kind="stable")[:n_top]
+            axes.barh(np.arange(len(best)), relative[index, best])
+            axes.set_yticks(np.arange(len(best)), [str(labels[at]) for at in best], fontsize="small")
+            axes.invert_yaxis()
+    return grid[:k]
 
 
 def plot_consensus(model: Any) -> Any:
