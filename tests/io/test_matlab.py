@@ -1,4 +1,4 @@
-"""Elements of MATLAB files, checked before SciPy reads them: byte by byte at the limits."""
+"""Elements of MATLAB files, sound and damaged, byte by byte."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from nonneg.exceptions import FileFormatError
+from nonneg.exceptions import DataTypeError, FileFormatError
 from nonneg.io import read_table
-from nonneg.io.matlab import check_elements
 
 HEADER = {"<": b"MATLAB 5.0".ljust(124) + b"\0\1IM", ">": b"MATLAB 5.0".ljust(124) + b"\1\0MI"}
 
@@ -22,15 +21,16 @@ def element(order, kind, data=b"", size=None):
     return struct.pack(f"{order}II", kind, len(data) if size is None else size) + data + bytes(-len(data) % 8)
 
 
-def matrix(order, *parts, kind=14, numeric=6, size=None):
-    """A matrix: its flags and further elements."""
+def matrix(order, *parts, numeric=6, shape=(1, 3), name=b"X"):
+    """A matrix: its flags, its shape, its name and further elements."""
     flags = element(order, 6, struct.pack(f"{order}II", numeric, 0))
-    return element(order, kind, flags + b"".join(parts), size)
+    sides = element(order, 5, struct.pack(f"{order}{len(shape)}i", *shape))
+    return element(order, 14, flags + sides + element(order, 1, name) + b"".join(parts))
 
 
-def checked(path, order, *elements):
+def read(path, order, *elements):
     path.write_bytes(HEADER[order] + b"".join(elements))
-    check_elements(path)
+    return read_table(path).X
 
 
 @pytest.fixture
@@ -40,65 +40,63 @@ def path(tmp_path):
 
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("packed", [False, True])
-def test_elements_are_looked_at_one_after_another(order, packed, path):
+def test_elements_of_either_byte_order(order, packed, path):
     def stored(whole):
         return element(order, 15, zlib.compress(whole))[: 8 + len(zlib.compress(whole))] if packed else whole
 
-    good = matrix(order, element(order, 5, bytes(8)), element(order, 9, bytes(24)))
-    small = struct.pack(f"{order}II", (4 << 16) | 5, 7)  # four bytes in the tag itself
-    bad = matrix(order, element(order, 5, bytes(8)), element(order, 8, bytes(8)))
-    checked(path, order)
-    checked(path, order, stored(good), stored(matrix(order, small, element(order, 1, b"abc"))))
-    for before in ((), (stored(good),), (element(order, 1, bytes(16)),)):
-        with pytest.raises(FileFormatError, match="an element of type 8 and 8 bytes"):
-            checked(path, order, *before, stored(bad))
+    doubles = struct.pack(f"{order}3d", 1, 2, 3)
+    good = matrix(order, element(order, 9, doubles))
+    np.testing.assert_array_equal(read(path, order, stored(good)), [[1, 2, 3]])
+    # Up to four bytes stand in the tag itself; MATLAB stores small whole numbers in fewer bytes.
+    small = struct.pack(f"{order}I", (3 << 16) | 2) + bytes([7, 8, 9, 0])
+    np.testing.assert_array_equal(read(path, order, stored(matrix(order, small))), [[7, 8, 9]])
     # Text, cells and structures are not read.
-    checked(path, order, stored(matrix(order, element(order, 8, bytes(8)), numeric=4)))
+    text = matrix(order, element(order, 8, bytes(8)), numeric=4, name=b"text")
+    np.testing.assert_array_equal(read(path, order, stored(text), stored(good)), [[1, 2, 3]])
     for numeric in (5, 6, 15):
-        with pytest.raises(FileFormatError, match="an element of type 8"):
-            checked(path, order, stored(matrix(order, element(order, 8, bytes(8)), numeric=numeric)))
+        with pytest.raises(FileFormatError, match="an element of type 8 in a matrix"):
+            read(path, order, stored(matrix(order, element(order, 8, bytes(8)), numeric=numeric)))
 
 
-def test_small_elements_hold_four_bytes(path):
-    for size, good in ((1, True), (4, True), (5, False)):
-        whole = matrix("<", struct.pack("<II", (size << 16) | 1, 0))
-        if good:
-            checked(path, "<", whole)
-        else:
-            with pytest.raises(FileFormatError, match="an element of type 1 and 0 bytes"):
-                checked(path, "<", whole)
-    with pytest.raises(FileFormatError, match="an element of type 8 and 0 bytes"):
-        checked(path, "<", matrix("<", struct.pack("<II", (4 << 16) | 8, 0)))
+def test_damaged_elements(path):
+    good = matrix("<", element("<", 9, bytes(24)))
+    for damaged, said in (
+        # SciPy reads both, and crashes where one is a text of an unknown type.
+        (good + matrix("<", element("<", 8, bytes(8)), numeric=4), "two variables have the same name"),
+        (bytes(7), "could not be read as a MATLAB file"),
+        (good[:-12], "it ends within an element"),
+        (matrix("<", element("<", 9, bytes(24), size=2**31)), "it ends within an element"),
+        (matrix("<", struct.pack("<II", (5 << 16) | 1, 0)), "it ends within an element"),
+        (element("<", 14), "could not be read as a MATLAB file"),
+        (element("<", 9, bytes(8)), "an element of type 9 where a matrix was expected"),
+        (element("<", 15, zlib.compress(element("<", 9, bytes(8)))), "type 9 where a matrix was expected"),
+        (element("<", 15, b"no zlib!"), "incorrect header check"),
+        (element("<", 15, zlib.compress(good)[:20]), "it ends within an element"),
+    ):
+        with pytest.raises(FileFormatError, match=said):
+            read(path, "<", damaged)
 
 
-@pytest.mark.parametrize(("length", "good"), [(8, True), (16, False), (2**31, False)])
-def test_elements_end_within_their_matrix(length, good, path):
-    whole = matrix("<", element("<", 9, bytes(8), size=length))
-    if good:
-        checked(path, "<", whole)
-    else:
-        with pytest.raises(FileFormatError, match=f"an element of type 9 and {length} bytes"):
-            checked(path, "<", whole)
+@pytest.mark.parametrize("packed", [False, True])
+def test_variables_are_those_that_scipy_wrote(packed, path, rng):
+    X = rng.integers(200, size=(40, 30))
+    types = ["f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"]
+    variables = {f"of_{dtype.strip('?')}": X.astype(dtype) for dtype in types}
+    variables |= {"S": sp.csc_array(X * (X > 150) / 2), "flags": sp.csc_array(X > 150), "complex": X + 2j}
+    variables |= {"words": "text", "cells": np.array([1, "a"], dtype=object), "struct": {"a": X}}
+    scipy.io.savemat(path, variables, do_compression=packed)
+    for name, value in list(variables.items())[:-4]:
+        stored = read_table(path, variable=name).X
+        np.testing.assert_array_equal(plain(stored), plain(value))
+        assert stored.dtype == (np.uint8 if value.dtype == bool else value.dtype)
+    with pytest.raises(DataTypeError, match="complex numbers"):
+        read_table(path, variable="complex")
+    with pytest.raises(FileFormatError, match="no variable 'words'"):
+        read_table(path, variable="words")
 
 
-def test_files_that_end_within_an_element(path):
-    with pytest.raises(FileFormatError, match="it ends within an element"):
-        checked(path, "<", bytes(7))
-    with pytest.raises(FileFormatError, match="it ends within an element"):
-        checked(path, "<", matrix("<", element("<", 9, bytes(8)))[:-12])
-    with pytest.raises(FileFormatError, match="an element of type 9 where a matrix was expected"):
-        checked(path, "<", element("<", 15, zlib.compress(element("<", 9, bytes(8)))))
-    with pytest.raises(FileFormatError, match=r"is damaged: .*incorrect header check"):
-        checked(path, "<", element("<", 15, b"no zlib!"))
-    with pytest.raises(FileFormatError, match="it ends within an element"):
-        checked(path, "<", element("<", 15, zlib.compress(matrix("<"))[:6]))
-
-
-def test_large_compressed_elements_are_read_in_parts(path, rng):
-    X = rng.integers(255, size=(400, 300)).astype(np.uint8)
-    scipy.io.savemat(path, {"X": X, "Y": X[:2]}, do_compression=True)
-    check_elements(path)
-    np.testing.assert_array_equal(read_table(path, variable="X").X, X)
+def plain(value):
+    return value.toarray() if sp.issparse(value) else value
 
 
 def test_variables_of_version_73(path):

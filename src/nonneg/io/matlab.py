@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -39,8 +39,11 @@ def arrays_of(path: Path) -> dict[str, Any]:
         with open_checked(path, "Reading a MATLAB 7.3 file") as file:
             arrays = {name: _array(node, path) for name, node in file.items() if not name.startswith("#")}
         return {name: array for name, array in arrays.items() if array is not None}
-    check_elements(path)
-    names = [name for name, _, kind in io.whosmat(path) if kind in _NUMERIC]
+    _check_elements(path)
+    variables = io.whosmat(path)
+    if len({name for name, *_ in variables}) < len(variables):  # one might be read in place of the other
+        raise ValueError("two variables have the same name")
+    names = [name for name, _, kind in variables if kind in _NUMERIC]
     arrays = read_matrices(io.loadmat, path, variable_names=names)
     return {name: arrays[name] for name in names}
 
@@ -67,54 +70,39 @@ def _array(node: Any, path: Path) -> Any:
     return node[()].T  # MATLAB stores columns first
 
 
-def check_elements(path: Path) -> None:
+def _check_elements(path: Path) -> None:
     """Reject a file with elements of unknown types: SciPy looks them up in a table without a check."""
     content = np.memmap(path, mode="r").data
-    header = bytes(content[:128])
-    if 0 in header[:4]:  # how SciPy tells version 4, of which it makes room for whatever a header declares
+    order = {b"IM": "<", b"MI": ">"}.get(bytes(content[126:128]))
+    # SciPy takes a zero here for version 4, of which it makes room for whatever a header declares.
+    if order is None or 0 in content[:4]:
         raise FileFormatError(
             f"{path} is a MATLAB file of version 4, or damaged. Save it again: save('file.mat', '-v7')."
         )
-    if len(header) < 128 or header[126:] not in (b"IM", b"MI"):
-        return  # SciPy says what is wrong with it
-    order = "<" if header[126:] == b"IM" else ">"
-    try:
-        at = 128
-        while at < len(content):
-            kind, size = struct.unpack_from(order + "II", content, at)
-            if kind == _COMPRESSED:
-                _check_matrix(_inflated(content[at + 8 : at + 8 + size], path), order)
-            elif kind == _MATRIX:
-                _check_matrix(content[at:], order)
-            at += 8 + size
-    except (struct.error, zlib.error, ValueError) as error:
-        reason = "it ends within an element" if isinstance(error, struct.error) else error
-        raise FileFormatError(f"{path} is damaged: {reason}. Write it again from its source.") from error
+    for kind, element in _elements(content[128:], order):
+        if kind == _COMPRESSED:
+            unpacked = zlib.decompressobj().decompress(element, int(expansion_limit(path)) + 1)
+            check_expansion(len(unpacked), path)
+            kind, element = next(_elements(unpacked, order))
+        if kind != _MATRIX:
+            raise ValueError(f"an element of type {kind} where a matrix was expected")
+        (_, flags), *parts = _elements(element, order)
+        # Cells, structures, objects and text are not read; their elements are nested.
+        is_read = struct.unpack_from(order + "I", flags)[0] & 0xFF in _NUMERIC_CLASSES
+        if is_read and (unknown := {part for part, _ in parts} - _DATA_TYPES):
+            raise ValueError(f"an element of type {min(unknown)} in a matrix")
 
 
-def _check_matrix(content: Any, order: str) -> None:
-    kind, size = struct.unpack_from(order + "II", content)
-    if kind != _MATRIX:
-        raise ValueError(f"an element of type {kind} where a matrix was expected")
-    at, end = 8, 8 + size
-    while at < end:
-        kind, length = struct.unpack_from(order + "II", content, at)
+def _elements(content: Any, order: str) -> Iterator[tuple[int, Any]]:
+    """Yield the type and the content of one element after another."""
+    at = 0
+    while at < len(content):
+        kind, size = struct.unpack_from(order + "II", content, at)
         small = kind >> 16
-        if small:  # up to four bytes of data stand in the tag itself
-            kind, length = kind & 0xFFFF, 0
-        taken = 8 + length + (-length) % 8
-        if kind not in _DATA_TYPES or at + taken > end + 7 or small > 4:
-            raise ValueError(f"an element of type {kind} and {length} bytes")
-        if at == 8 and not small:
-            (flags,) = struct.unpack_from(order + "I", content, at + 8)
-            # Cells, structures, objects and text are not read; their elements are nested.
-            if flags & 0xFF not in _NUMERIC_CLASSES:
-                return
-        at += taken
-
-
-def _inflated(packed: Any, path: Path) -> bytes:
-    """Decompress an element, as far as a file of this size may expand."""
-    content = zlib.decompressobj().decompress(packed, int(expansion_limit(path)) + 1)
-    check_expansion(len(content), path)
-    return content
+        if small:  # up to four bytes stand in the tag itself
+            kind, size = kind & 0xFFFF, 0
+        at += 8
+        if at + size > len(content) or small > 4:
+            raise ValueError("it ends within an element")
+        yield kind, content[at : at + size]
+        at += size if kind == _COMPRESSED else size + -size % 8

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from pathlib import Path
-from typing import IO, Any
 
 import numpy as np
 from scipy import sparse
@@ -34,7 +33,7 @@ def read_matrix(path: Path) -> MatrixLike:
     with open_bytes(path) as stream:
         header = _HEADER.fullmatch(stream.readline(_LONGEST_LINE))
         form, field, symmetry = (word.lower().decode() for word in header.groups()) if header else 3 * [""]
-        if header is None or (form == "array" and symmetry != "general"):
+        if header is None or (form == "array" and (field == "pattern" or symmetry != "general")):
             raise FileFormatError(
                 f"{path} is not a Matrix Market file of real numbers: its first line must read "
                 "'%%MatrixMarket matrix coordinate real general' or the like, or 'array real general' for "
@@ -49,36 +48,29 @@ def read_matrix(path: Path) -> MatrixLike:
             raise FileFormatError(
                 f"{path}: expected {wanted} as whole numbers after the comments, got {line[:60]!r}."
             )
+        fields: list[tuple[str, type]] = [("row", int), ("column", int)] if form == "coordinate" else []
+        fields += [] if field == "pattern" else [("value", float)]
         if form == "coordinate":
             check_rows(sizes[0], path)
-            return _coordinates(stream, field, symmetry, sizes, path)
-        kind: list[tuple[str, type]] = [("value", int if "integer" in field else float)]
-        return _entries(stream, kind, sizes[0] * sizes[1], path)["value"].reshape(sizes[::-1]).T
-
-
-def _entries(stream: IO[bytes], fields: list[tuple[str, type]], declared: int, path: Path) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a text without numbers, which are counted below
-        entries = np.loadtxt(stream, dtype=fields, comments=None, ndmin=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a text without numbers, which are counted below
+            entries = np.loadtxt(stream, dtype=fields, comments=None, ndmin=1)
+    declared = sizes[2] if form == "coordinate" else sizes[0] * sizes[1]
     if len(entries) != declared:
         raise FileFormatError(
             f"{path} declares {declared} entries but has {len(entries)}: it is truncated, or its header is "
             "wrong. Write it again from its source."
         )
-    return entries
-
-
-def _coordinates(stream: IO[bytes], field: str, symmetry: str, sizes: list[int], path: Path) -> MatrixLike:
-    value: list[tuple[str, type]] = [] if field == "pattern" else [("value", float)]
-    entries = _entries(stream, [("row", int), ("column", int), *value], sizes[2], path)
-    values = entries["value"] if value else np.ones(len(entries))
+    values = np.ones(declared) if field == "pattern" else entries["value"]
+    if "integer" in field:
+        values = values.astype(np.int64)
+    if form == "array":
+        return values.reshape(sizes[::-1]).T
     rows, columns = entries["row"] - 1, entries["column"] - 1
-    if symmetry != "general":
+    if symmetry == "symmetric":
         other = rows != columns
         values = np.append(values, values[other])
         rows, columns = np.append(rows, columns[other]), np.append(columns, rows[other])
-    if "integer" in field:
-        values = values.astype(np.int64)
     return sparse.csr_array(sparse.coo_array((values, (rows, columns)), shape=tuple(sizes[:2])))
 
 
