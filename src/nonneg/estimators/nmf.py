@@ -48,7 +48,7 @@ from nonneg.solvers.factorize import (
 )
 from nonneg.solvers.online import OnlineState, decay_of, online_step
 from nonneg.solvers.registry import SOLVERS, beta_of
-from nonneg.solvers.result import FactorizationResult, reconstruction_error, returned
+from nonneg.solvers.result import reconstruction_error, returned
 from nonneg.solvers.robust import Huber, checked_dense
 
 
@@ -89,9 +89,13 @@ class NMF(FactorizingEstimator):
         larger one by a root of it.
     forget_factor : float, default 0.7
         Used by `partial_fit`: the amount of rescaling of past information, in (0, 1].
-    fresh_restarts, fresh_restarts_max_iter, max_no_improvement, transform_max_iter : bool or int
-        Parameters of scikit-learn's MiniBatchNMF without effect: W is always solved to tolerance, and
-        `partial_fit` never stops early.
+    fresh_restarts : bool, default False
+        Without effect, as the next three: scikit-learn's MiniBatchNMF has them. W is always solved to
+        tolerance, and `partial_fit` never stops early.
+    fresh_restarts_max_iter, max_no_improvement : int, default 30 and 10
+        Without effect.
+    transform_max_iter : int, optional
+        Without effect.
     scale : {"max", "std", "sum"} or None
         Divide every column of X by its maximum, standard deviation (without centering) or sum, so that
         columns in large units do not dominate. `components_` are still in the units of X; loss,
@@ -246,33 +250,6 @@ class NMF(FactorizingEstimator):
         self : NMF
             The fitted estimator.
         """
-        self._fit(
-            X, W, H, frozen_components, sample_weight=sample_weight, mask=mask, entry_weight=entry_weight,
-            uncertainty=uncertainty,
-        )  # fmt: skip
-        return self
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None, **fit_params: Any) -> Any:
-        """Learn an NMF model for the data X and return the transformed data.
-
-        Parameters
-        ----------
-        X, y, W, H : Any
-            See `fit`.
-        **fit_params : Any
-            Further arguments of `fit`, such as `sample_weight`.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            Transformed data W, of the same array type as X.
-        """
-        return self._fit(X, W, H, **fit_params).W
-
-    def _fit(
-        self, X: Any, W: Any, H: Any, frozen_components: Sequence[int] | None = None, **weights: Any
-    ) -> FactorizationResult:
         beta = beta_of(self.beta_loss)
         check_numbers(self.max_iter, self.tol, self.alpha_W, self.alpha_H, self.l1_ratio)
         checked_negative(self.negative, beta, signed_components=self.signed_components)
@@ -280,7 +257,8 @@ class NMF(FactorizingEstimator):
         frozen = frozen_components is not None and np.size(frozen_components) > 0
         W, H = given_factors(self, W, H, frozen=frozen)
         data = input_data(
-            self, X, reset=True, **weights, positive=beta <= 0,
+            self, X, reset=True, sample_weight=sample_weight, mask=mask, entry_weight=entry_weight,
+            uncertainty=uncertainty, positive=beta <= 0,
             n_iter=likely_iterations(self.max_iter, self.n_init, beta),
         )  # fmt: skip
         balance = self._column_balance(data, beta)
@@ -308,7 +286,25 @@ class NMF(FactorizingEstimator):
         # For `partial_fit`, to which these samples are the past.
         self._online = OnlineState(n_samples=data.total_weight())
         warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"])
-        return result
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit_transform(self, X: Any, y: Any = None, W: Any = None, H: Any = None, **fit_params: Any) -> Any:
+        """Learn an NMF model for the data X and return the transformed data.
+
+        Parameters
+        ----------
+        X, y, W, H : Any
+            See `fit`.
+        **fit_params : Any
+            Further arguments of `fit`, such as `sample_weight`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
+            Transformed data W, of the same array type as X.
+        """
+        return self.fit(X, W=W, H=H, **fit_params).result_.W
 
     def _scaled(self, data: DataMatrix, *, reset: bool = False) -> DataMatrix:
         """Divide the columns; `reset` takes their scale from these data."""
@@ -612,7 +608,7 @@ def non_negative_factorization(
     k = n_components if isinstance(n_components, int) else X.shape[1]
     if n_components == "auto" and init == "custom":
         k = next((n for n in (np.shape(H)[:1], np.shape(W)[1:]) if n), (k,))[0]
-    result = model.set_params(n_components=k)._fit(X, W, H)
+    result = model.set_params(n_components=k).fit(X, W=W, H=H).result_
     return result.W, model.components_, result.n_iter
 
 
