@@ -109,11 +109,33 @@ def test_the_optimum_is_that_of_a_general_optimizer():
     assert result.certificate["stationarity"].holds
 
 
-def test_the_lower_bound_is_not_claimed_for_weighted_entries():
+@pytest.mark.parametrize("beta", [2.0, 1.0])
+def test_rank_one_weights_cost_no_gram_matrix_per_row_and_change_nothing(beta):
+    X = entries(beta)
+    outer = np.outer(np.linspace(0.2, 3.0, 24), np.geomspace(0.01, 100.0, 15))
+    nearly = outer.copy()
+    nearly[0, 0] *= 1 + 1e-7
+    options = {"beta_loss": beta, "rng": 0, "tol": 1e-10, "max_iter": 2000}
+    fast, slow = (factorize(X, 3, entry_weight=weights, **options) for weights in (outer, nearly))
+    assert fast.loss == pytest.approx(slow.loss, rel=1e-5)
+    assert fast.loss == pytest.approx(objective(X, fast.W, fast.H, beta=beta, mask=outer), rel=1e-9)
+
+
+def test_the_lower_bound_holds_for_rank_one_weights_and_is_not_claimed_for_others():
     X = entries(2.0)
-    model = NMF(3, random_state=0, max_iter=2000).fit(X, entry_weight=WEIGHTS)
-    statement = model.certify(X, entry_weight=WEIGHTS)["eckart-young-bound"]
-    assert statement.verdict.name == "NOT_VERIFIABLE"
+    outer = np.outer(np.linspace(0.2, 3.0, 24), np.geomspace(0.01, 100.0, 15))
+    model = NMF(3, random_state=0, max_iter=2000).fit(X, entry_weight=outer)
+    statement = model.certify(X, entry_weight=outer)["eckart-young-bound"]
+    W = model.transform(X, entry_weight=outer)
+    error = np.sqrt(np.sum(outer * (X - W @ model.components_) ** 2) / np.sum(outer * X**2))
+    assert statement.quantities["relative_error"] == pytest.approx(error, rel=1e-6)
+    scaled = np.sqrt(outer) * X
+    tail = np.linalg.svd(scaled, compute_uv=False)[3:]
+    assert statement.quantities["lower_bound"] == pytest.approx(
+        np.linalg.norm(tail) / np.linalg.norm(scaled), rel=1e-6
+    )
+    other = model.certify(X, entry_weight=WEIGHTS)["eckart-young-bound"]
+    assert other.verdict.name == "NOT_VERIFIABLE"
 
 
 @pytest.mark.covering(2)

@@ -10,6 +10,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.spectral import eckart_young_bound
+from nonneg.data.views import with_rank_one_weights
 
 # An error within 10% of the lower bound counts as close.
 DEFAULT_FACTOR = 1.1
@@ -21,6 +22,9 @@ def eckart_young_statement(data: DataMatrix, W: SampleArray, Ht: Array) -> State
     # It costs as much as a few iterations of a fit. No factorization of rank k, nonnegative or not, has an
     # error below the bound; that the best nonnegative one reaches it is not claimed.
     k, factor = int(Ht.shape[1]), DEFAULT_FACTOR
+    data, scale = with_rank_one_weights(data, 2.0)
+    if scale is not None:
+        Ht = Ht * scale[:, None]
     if data.has_missing:
         why = "The entries have weights" if data.is_weighted else "Entries are missing"
         sentence = f"{why}, and the Eckart-Young lower bound holds for complete data of equal weights only."

@@ -263,6 +263,28 @@ def _unweighted_block(block: Any) -> LocalMatrix:
     return DenseMatrix(block.array, block.xp, weights=block.weights, observed=mask)
 
 
+def with_rank_one_weights(data: DataMatrix, beta: float) -> tuple[DataMatrix, Array | None]:
+    """Return data with row weights and scaled columns that have the same loss, and the scale; or the same."""
+    # D(c x | c v) = c^beta D(x | v): weights of columns scale X and H, and rows keep one Gram matrix. Betas
+    # below 1 would need scales of many orders of magnitude, from which their solvers end elsewhere.
+    if not isinstance(data, LocalMatrix) or not data.is_weighted or beta < 1 or data.n_missing():
+        return data, None
+    observed: Any = data.observed
+    xp, rows, first = data.xp, [], data.xp.astype(observed.dense_rows(0, 1)[0, :], data.xp.float64)
+    for start, stop in data.row_blocks(1 << 20):
+        part = xp.astype(observed.dense_rows(start, stop), xp.float64)
+        rows.append(part[:, 0] / first[0])
+        # What two products in the dtype of the data may differ by.
+        if xp.any(xp.abs(part - rows[-1][:, None] * first) > 4 * float(xp.finfo(data.dtype).eps) * part):
+            return data, None
+    mean = xp.mean(xp.concat(rows))
+    weights, scale = (data.to_device(a) for a in (xp.concat(rows) / mean, (first * mean) ** (1 / beta)))
+    scaled = ScaledMatrix(_unweighted_block(data), column_scale=scale).materialized()
+    scaled.weights = weights if data.weights is None else weights * data.weights
+    scaled.numpy_out = data.numpy_out
+    return scaled, scale
+
+
 def column_weights(data: DataMatrix) -> Array:
     """Return the mean weight of the observed entries of every column; 1 where nothing was observed."""
     _, (sums, counts) = data.map_reduce_rows(_column_weights, n_out=0)

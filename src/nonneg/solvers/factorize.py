@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
-from nonneg._arrays import row_major
+from nonneg._arrays import row_major, to_float64
 from nonneg._devices import chosen_device, chosen_products, device_work, likely_iterations
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
@@ -23,7 +23,7 @@ from nonneg.data import DataMatrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.door import Request, wrap
 from nonneg.data.fingerprint import fingerprint
-from nonneg.data.views import column_weights, scaled_columns, unweighted
+from nonneg.data.views import column_weights, scaled_columns, unweighted, with_rank_one_weights
 from nonneg.exceptions import (
     InvalidDataError,
     InvalidParameterError,
@@ -266,6 +266,10 @@ def run_factorization(
     `final_encoding` ends with the minimizing W for the final H, as `NMF.transform` returns it.
     """
     verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
+    any_units = not penalties.any and frozen_components is None  # of H
+    data, scale = with_rank_one_weights(data, beta) if any_units else (data, None)
+    if scale is not None and H is not None:
+        H = check_factor(H, (np.shape(H)[0], data.shape[1]), "H") * to_float64(scale)
     if beta != 2.0:
         data = _by_rows(data)
     k = checked_rank(n_components, data.shape, caller)
@@ -280,8 +284,7 @@ def run_factorization(
     init = _checked_init(init, n_init, data.shape, k, given=given)
     run_options: dict[str, Any] = {"beta": beta, "penalties": penalties, "max_iter": max_iter, "tol": tol}
     run_options |= {"free": free, "callback": callback}
-    if name == "hals":
-        run_options["accelerate"] = accelerate
+    run_options |= {"accelerate": accelerate} if name == "hals" else {}
     if signed_components:
         run_options["signed"] = True
 
@@ -340,7 +343,7 @@ def run_factorization(
             statement = replace(statement, sentence=f"{statement.sentence}{ended}", quantities=quantities)
     return FactorizationResult(
         W=row_major(W),
-        H=row_major(Ht.T),
+        H=row_major(Ht.T if scale is None else (Ht / scale[:, None]).T),
         loss=value,
         n_iter=best.n_iter,
         stop_reason=best.stop_reason,
