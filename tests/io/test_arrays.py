@@ -67,7 +67,7 @@ def test_npz_with_several_arrays_asks_which(tmp_path, X):
         read_table(tmp_path / "x.npz", variable="valid")
 
 
-@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "bsr"])
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
 @pytest.mark.parametrize("cls", [sparse.csr_array, sparse.csr_matrix])
 def test_sparse_npz_stays_sparse(layout, cls, tmp_path, S):
     sparse.save_npz(tmp_path / "s.npz", cls(S).asformat(layout))
@@ -76,27 +76,12 @@ def test_sparse_npz_stays_sparse(layout, cls, tmp_path, S):
     np.testing.assert_array_equal(table.X.toarray(), S.toarray())
 
 
-def test_sparse_npz_by_diagonals_and_blocks(tmp_path):
-    X = np.diag([1.0, 2.0, 3.0, 4.0]) + np.diag([5.0, 6.0], 2)
-    for matrix in (sparse.dia_array(X), sparse.bsr_array(X, blocksize=(2, 1))):
-        sparse.save_npz(tmp_path / "s.npz", matrix)
-        np.testing.assert_array_equal(read_table(tmp_path / "s.npz").X.toarray(), X)
-
-
-@pytest.mark.parametrize("blocks", [(2, 3), (3, 2), (0, 2), (2, 0)])
-def test_blocks_that_do_not_fill_the_matrix_are_refused(blocks, tmp_path):
-    parts = {"data": np.zeros((0, *blocks)), "indices": np.zeros(0, int), "indptr": np.zeros(3, int)}
-    np.savez(tmp_path / "s.npz", format=b"bsr", shape=[4, 4], **parts)
-    with pytest.raises(FileFormatError, match="no sound sparse matrix"):
-        read_table(tmp_path / "s.npz")
-
-
 def test_sparse_npz_that_is_none(tmp_path):
     np.savez(tmp_path / "s.npz", format=b"csr", shape=[2, 2], data=[1.0], indices=[0])
     with pytest.raises(FileFormatError, match=r"no sound sparse matrix.*'indptr'"):
         read_table(tmp_path / "s.npz")
-    np.savez(tmp_path / "s.npz", format="lil", shape=[2, 2], data=[1.0])
-    with pytest.raises(FileFormatError, match="format lil"):
+    sparse.save_npz(tmp_path / "s.npz", sparse.dia_array(np.eye(2)))
+    with pytest.raises(FileFormatError, match="the format 'dia' where csr, csc or coo was expected"):
         read_table(tmp_path / "s.npz")
     np.savez(tmp_path / "s.npz", format=b"csr", shape=[2, 2, 2], data=[1.0])
     with pytest.raises(FileFormatError, match="no sound sparse matrix"):

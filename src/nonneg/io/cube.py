@@ -51,7 +51,7 @@ _NO_LENGTHS = ("index", "ghz", "mhz", "wavenumber")
 """Units of a header under which numbers of bands or frequencies are listed."""
 _MICROMETERS = (0.1, 100.0)
 """No sensor has bands so near to zero in nanometers: numbers in this range are micrometers."""
-WORDS = ".npy, .npz, .mat, or ENVI (.hdr with its file of numbers)"
+_WORDS = "a cube: .npy, .npz, .mat, or ENVI (.hdr with its file of numbers)"
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,13 @@ class Cube:
         if not 0 < self.scale < np.inf:
             raise InvalidDataError(f"Expected a (reflectance) scale factor above zero, got {self.scale}.")
         if self.bands is not None:
-            object.__setattr__(self, "bands", _checked_bands(self.bands, shape[2]))
+            flags = np.asarray(self.bands)
+            if flags.shape != shape[2:] or not np.isin(flags, (0, 1)).all() or not flags.any():
+                raise ShapeError(
+                    f"Expected bands to be 'all' or {shape[2]} entries, True for each band to use (at least "
+                    f"one) and False for the others, got an array of shape {flags.shape}."
+                )
+            object.__setattr__(self, "bands", flags.astype(bool))
 
     @property
     def kept(self) -> BoolArray:
@@ -120,17 +126,6 @@ class Cube:
         """Rows, columns and bands."""
         rows, columns, bands = self.values.shape
         return int(rows), int(columns), int(bands)
-
-
-def _checked_bands(bands: Any, n_bands: int) -> BoolArray:
-    flags = np.asarray(bands)
-    are_flags = flags.dtype == bool or np.isin(flags, (0, 1)).all()
-    if flags.shape != (n_bands,) or not are_flags or not flags.any():
-        raise ShapeError(
-            f"Expected bands to be 'all' or {n_bands} entries, True for each band to use (at least one) and "
-            f"False for the others, got an array of shape {flags.shape}."
-        )
-    return flags.astype(bool)
 
 
 def as_cube(cube: Any, *, wavelengths: Any = None, no_data: float | None = None, bands: Any = None) -> Cube:
@@ -190,9 +185,7 @@ def read_cube(
         form = format_of(place)
         check_variable(variable, place, form.words, several=form.several)
         cube = read_with(form.words, place, lambda: _stored_cube(place, variable))
-    elif not place.is_file():
-        raise FileFormatError(f"{place} does not exist. Expected a cube: {WORDS}.")
-    elif header_of(place) is not None:
+    elif place.is_file() and header_of(place) is not None:
         check_variable(variable, place, "an ENVI image", several=False)
         cube = read_with("an ENVI image", place, lambda: _read_envi(place, wavelengths, bands))
         if n_bad := int((~cube.kept).sum()):
@@ -203,7 +196,8 @@ def read_cube(
                 stacklevel=2,
             )
     else:
-        raise FileFormatError(f"{place} has an unknown ending ({place.suffix or 'none'}). Expected {WORDS}.")
+        what = f"has an unknown ending ({place.suffix or 'none'})" if place.is_file() else "does not exist"
+        raise FileFormatError(f"{place} {what}. Expected {_WORDS}.")
     return as_cube(cube, wavelengths=wavelengths, no_data=no_data, bands=bands)
 
 
@@ -252,7 +246,7 @@ def _read_envi(path: Path, wavelengths: Any, bands: Any) -> Cube:
         float(entries["data ignore value"]) if "data ignore value" in entries else None,
         str(path),
         {name: entries[name] for name in _PLACE if name in entries},
-        None if bands is not None else _good_bands(entries, n_bands, path),
+        None if bands is not None or "bbl" not in entries else _per_band(entries, "bbl", n_bands, path) != 0,
         float(entries.get("reflectance scale factor", 1.0)),
     )
 
@@ -264,9 +258,8 @@ def read_envi_library(path: Path) -> tuple[FloatArray, tuple[str, ...], FloatArr
     # Zero is a value of a dark spectrum, whatever a header says.
     no_data = float(entries.get("data ignore value", 0.0)) or _DELETED
     spectra[(spectra < _DELETED) | (spectra == no_data)] = np.nan
-    good = _good_bands(entries, spectra.shape[1], path)
-    if good is not None:
-        spectra[:, ~good] = np.nan
+    if "bbl" in entries:
+        spectra[:, _per_band(entries, "bbl", spectra.shape[1], path) == 0] = np.nan
     names = _listed(entries, "spectra names") or map(str, range(len(spectra)))
     return spectra, tuple(names), _wavelengths(entries, spectra.shape[1], path)
 
@@ -283,7 +276,6 @@ def _opened(path: Path, *, library: bool) -> tuple[Any, dict[str, str]]:
         raise FileFormatError(f"{path} is {is_what} (file type in its header).")
     shape = [int(entries[name]) for name in ("lines", "samples", "bands")]
     axes, code, order = (words[entries[name]] for name, words in _ALLOWED.items())
-    # The header is what was asked for where both are given; the numbers are looked for beside it.
     numbers = path if path != header else _numbers_beside(header)
     stored_shape = tuple(shape[axis] for axis in axes)
     values = np.memmap(numbers, order + code, "r", int(entries["header offset"]), stored_shape)
@@ -322,10 +314,11 @@ def _listed(entries: Mapping[str, str], name: str) -> list[str]:
     return words[:-1] if words[-1] == "" else words  # after a comma at the end
 
 
-def _of_bands(entries: Mapping[str, str], name: str, n_bands: int, path: Path, remedy: str) -> FloatArray:
-    """Return a list of a header with a number for each band."""
+def _per_band(entries: Mapping[str, str], name: str, n_bands: int, path: Path) -> FloatArray:
+    """Return a list of a header: the wavelength of each band, or zero for each bad band (``bbl``)."""
     numbers = np.array(_listed(entries, name), dtype=np.float64)
     if len(numbers) != n_bands:
+        remedy = "bands='all' (--all-bands)" if name == "bbl" else "wavelengths= (--wavelengths)"
         raise FileFormatError(
             f"The header of {path} lists {len(numbers)} numbers as '{name}', but there are {n_bands} bands. "
             f"Correct it, or pass {remedy}."
@@ -333,20 +326,12 @@ def _of_bands(entries: Mapping[str, str], name: str, n_bands: int, path: Path, r
     return numbers
 
 
-def _good_bands(entries: Mapping[str, str], n_bands: int, path: Path) -> BoolArray | None:
-    """Return which bands the list of bad bands of a header (``bbl``) leaves; None for all."""
-    if "bbl" not in entries:
-        return None
-    good = _of_bands(entries, "bbl", n_bands, path, "bands='all' (--all-bands)") != 0
-    return None if good.all() else good
-
-
 def _wavelengths(entries: Mapping[str, str], n_bands: int, path: Path) -> FloatArray | None:
     """Return the wavelengths that a header lists, in nanometers."""
     unit = entries.get("wavelength units", "").lower()
     if "wavelength" not in entries or unit in _NO_LENGTHS:
         return None
-    places = _of_bands(entries, "wavelength", n_bands, path, "wavelengths= (--wavelengths)")
+    places = _per_band(entries, "wavelength", n_bands, path)
     factor = _NANOMETERS.get(unit.removesuffix("s").replace("metre", "meter"))
     return in_nanometers(places) if factor is None else places * factor
 

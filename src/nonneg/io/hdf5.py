@@ -68,23 +68,16 @@ def _check_structure(path: Path, size: int, changed: int) -> None:
     """
     # About 0.2 s. The data themselves are read here alone.
     try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", _WALK, str(path)],
-            timeout=_WALK_SECONDS,
-            check=False,
-            capture_output=True,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise FileFormatError(
-            f"{path} is damaged, or its disk is slow: its structure could not be read within "
-            f"{_WALK_SECONDS:g} s. Write it again from its source."
-        ) from error
+        command = [sys.executable, "-P", "-c", _WALK, str(path)]
+        code = subprocess.run(command, timeout=_WALK_SECONDS, check=False, capture_output=True).returncode
+    except subprocess.TimeoutExpired:
+        code = None
     except OSError:
         return  # an embedded Python has no executable to start
-    if done.returncode not in (0, 1):  # 1: an exception, which reading it here will raise, too
+    if code not in (0, 1):  # 1: an exception, which reading it here will raise, too
         raise FileFormatError(
-            f"{path} is damaged: HDF5 crashed or did not end while reading it. Write it again from its "
-            "source."
+            f"{path} is damaged, or its disk is slow: HDF5 crashed, or did not end within "
+            f"{_WALK_SECONDS:g} s, while reading its structure. Write it again from its source."
         )
 
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from nonneg._typing import SparseMatrix
 from nonneg.exceptions import FileFormatError, UnsafeFileError
 from nonneg.io.limits import check_archive, check_rows
-from nonneg.io.table import ReadOptions, Table, check_format, choose_array, compressed_matrix, sound_sparse
+from nonneg.io.table import ReadOptions, Table, choose_array, compressed_matrix, sound_sparse
 
 
 def map_array(path: Path) -> Any:
@@ -60,20 +60,15 @@ def _read_sparse(path: Path, arrays: dict[str, Any]) -> SparseMatrix:
     if any(array.dtype.hasobject for array in arrays.values()):
         raise unsafe_file(path)
     with sound_sparse(path):
-        if any(arrays[name].dtype.kind not in "iu" for name in ("indices", "indptr") if name in arrays):
-            raise ValueError("indices and indptr must be integers")
         n_rows, n_columns = (int(length) for length in arrays["shape"])
         check_rows(n_rows, path)
-        form = arrays["format"].astype(str).item()
-        if form in ("csr", "csc"):
-            data, indices, indptr = (arrays[name] for name in ("data", "indices", "indptr"))
-            shape = n_rows, n_columns
-            return compressed_matrix(data, indices, indptr, shape, by_rows=form == "csr", source=str(path))
-        matrix = sparse.load_npz(path)
-        check_format(matrix)  # before it is converted
-        if matrix.format == "bsr" and any(np.mod(matrix.shape, matrix.blocksize)):
-            raise ValueError(f"blocks of shape {matrix.blocksize} in a matrix of shape {matrix.shape}")
-    return matrix
+        form, shape = arrays["format"].astype(str).item(), (n_rows, n_columns)
+        if form == "coo":
+            return sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape=shape)
+        if form not in ("csr", "csc"):
+            raise ValueError(f"the format {form!r} where csr, csc or coo was expected")
+        data, indices, indptr = (arrays[name] for name in ("data", "indices", "indptr"))
+        return compressed_matrix(data, indices, indptr, shape, by_rows=form == "csr", source=str(path))
 
 
 def unsafe_file(path: Path) -> UnsafeFileError:

@@ -19,7 +19,7 @@ from nonneg._optional import import_optional
 from nonneg._typing import IntArray
 from nonneg.exceptions import FileFormatError
 from nonneg.io.memory import checked_memory, written_bytes
-from nonneg.io.table import ReadOptions, check_two_axes, compressed_matrix
+from nonneg.io.table import ReadOptions, check_two_axes, compressed_matrix, sound_sparse
 
 # Larger blocks read no faster: a block of this size takes tens of milliseconds from a fast disk, a hundred
 # times what it costs to begin one.
@@ -259,8 +259,15 @@ class CompressedRows(StoredMatrix):
         *, by_columns: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(source, shape, data.dtype, memory)
-        length = shape[1] if by_columns else shape[0]
-        indptr = _checked_indptr(np.asarray(indptr[:]), data.shape[0], indices.shape[0], length, source)
+        indptr, n_entries, length = np.asarray(indptr[:]), indices.shape[0], shape[by_columns]
+        with sound_sparse(source):
+            if (
+                indptr.ndim != 1 or indptr.dtype.kind not in "iu" or len(indptr) != length + 1
+                or data.shape[0] != n_entries or indptr[0] != 0 or indptr[-1] > n_entries
+                or bool((indptr[1:] < indptr[:-1]).any())
+            ):  # fmt: skip
+                raise ValueError(f"indptr must rise from 0 to {n_entries} in {length + 1} entries")
+        indptr = indptr.astype(np.int64, copy=False)
         self._parts, self._by_columns = (data, indices, indptr), by_columns
         self.nnz = int(indptr[-1])
         self._index_bytes = np.dtype(indices.dtype).itemsize
@@ -308,19 +315,6 @@ class CompressedRows(StoredMatrix):
         return build(data[first:last], indices[first:last], indptr[start : stop + 1] - first, shape)
 
 
-def _checked_indptr(indptr: Any, n_data: int, n_indices: int, length: int, source: str) -> Any:
-    if (
-        indptr.ndim != 1 or indptr.dtype.kind not in "iu" or len(indptr) != length + 1
-        or n_data != n_indices or indptr[0] != 0 or indptr[-1] > n_indices
-        or bool((indptr[1:] < indptr[:-1]).any())
-    ):  # fmt: skip
-        raise FileFormatError(
-            f"{source} contains a sparse matrix with impossible indices: indptr must rise from 0 to "
-            f"{n_indices} in {length + 1} entries. Write it again from its source."
-        )
-    return indptr.astype(np.int64, copy=False)
-
-
 class ParquetRows(StoredMatrix):
     """The row groups of a Parquet file."""
 
@@ -328,15 +322,18 @@ class ParquetRows(StoredMatrix):
         parquet = import_optional("pyarrow.parquet", extra="formats", purpose="Reading a .parquet file")
         self.file = parquet.ParquetFile(path)
         schema, about = self.file.schema_arrow, self.file.metadata
-        dtypes = {name: _parquet_dtype(schema.field(name).type) for name in schema.names}
+        empty = schema.empty_table()
+        dtypes = {name: empty.column(name).to_numpy().dtype for name in schema.names}
+        numeric = {name for name, dtype in dtypes.items() if dtype.kind in "biuf"}
         # The columns in which pandas stored the index of a data frame; a plain range is stored in none.
         indices = (schema.pandas_metadata or {}).get("index_columns", ())
         stored = [name for name in schema.names if name in indices]
-        index = None if options.index is False else next(iter(stored), None)
-        if not stored and options.index is not False and schema.names:
-            first = schema.names[0]
-            is_name = options.index is True or dtypes[first] is None
-            index = first if is_name and not options.selection.names(first) else None
+        names = stored or [
+            name
+            for name in schema.names[:1]
+            if (options.index is True or name not in numeric) and not options.selection.names(name)
+        ]
+        index = names[0] if names and options.index is not False else None
         features = [name for name in schema.names if name != index and name not in stored]
         if options.selection:
             places, label = options.selection.places(features, len(features), str(path))
@@ -344,12 +341,11 @@ class ParquetRows(StoredMatrix):
                 self.label_name = features[label]
                 self.labels = self._texts(self.label_name)
             features = [features[at] for at in places]
-        for name in features:
-            if dtypes[name] is None:
-                raise FileFormatError(
-                    f"{path}, column {name!r}: expected numbers, got {schema.field(name).type}. Leave it out "
-                    f"with --drop {name}, or make it the index of the data frame before writing."
-                )
+        if text := [name for name in features if name not in numeric]:
+            raise FileFormatError(
+                f"{path}, column {text[0]!r}: expected numbers, got {schema.field(text[0]).type}. Leave it "
+                f"out with --drop {','.join(text)}, or make it the index of the data frame before writing."
+            )
         if not features:
             raise FileFormatError(f"{path} contains no numeric column.")
         # Empty cells become NaN, which whole numbers lack.
@@ -372,10 +368,3 @@ class ParquetRows(StoredMatrix):
         table = self.file.read_row_groups(list(range(first, last)), columns=self._features)
         rows = np.column_stack([table.column(name).to_numpy() for name in self._features])
         return rows[start - self._edges[first] : stop - self._edges[first]]
-
-
-def _parquet_dtype(kind: Any) -> Any:
-    """Return the type of a column in NumPy, None if it is not a number."""
-    types = import_optional("pyarrow.types", extra="formats", purpose="Reading a .parquet file")
-    is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-    return np.dtype(kind.to_pandas_dtype()) if is_number else None

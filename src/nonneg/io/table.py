@@ -177,7 +177,13 @@ def checked_table(table: Table, source: str, kind: str) -> Table:
             f"column."
         )
     if sparse.issparse(X):
-        X = _sound_sparse(X, source)
+        X = X if X.format in ("csr", "csc") else X.tocsr()
+        with sound_sparse(source):
+            check_format(X)
+        if not X.has_canonical_format:
+            if X.dtype.kind in "iu":
+                X = X.astype(np.float64)  # small integers would wrap around where entries are added up
+            X.sum_duplicates()
     if X.dtype.kind == "b":
         X = X.astype(np.uint8)
 
@@ -208,10 +214,9 @@ def compressed_matrix(
 
 def check_format(matrix: Any) -> None:
     """Raise ValueError if a sparse matrix has impossible indices: compiled loops trust them, and crash."""
-    if hasattr(matrix, "indptr") and bool((matrix.indptr[1:] < matrix.indptr[:-1]).any()):
+    if bool((matrix.indptr[1:] < matrix.indptr[:-1]).any()):
         raise ValueError("indptr must not fall")  # which SciPy asks only where the last one is not zero
-    if hasattr(matrix, "check_format"):
-        matrix.check_format(full_check=True)
+    matrix.check_format(full_check=True)
 
 
 @contextmanager
@@ -226,14 +231,3 @@ def sound_sparse(source: Any) -> Iterator[None]:
             f"{source} contains no sound sparse matrix, but one with missing parts or impossible indices: "
             f"{error}. Write it again from its source."
         ) from error
-
-
-def _sound_sparse(X: SparseMatrix, source: str) -> SparseMatrix:
-    X = X if X.format in ("csr", "csc") else X.tocsr()
-    with sound_sparse(source):
-        check_format(X)
-    if not X.has_canonical_format:
-        if X.dtype.kind in "iu":
-            X = X.astype(np.float64)  # small integers would wrap around where entries are added up
-        X.sum_duplicates()
-    return X
