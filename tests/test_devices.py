@@ -61,6 +61,19 @@ def test_without_pytorch_the_error_says_what_to_install(monkeypatch):
         NMF(2, device="cuda").fit(np.ones((4, 3)))
 
 
+def test_a_gpu_without_triton_is_said_once(device, torch, low_rank, monkeypatch):
+    monkeypatch.setattr(devices, "is_installed", lambda name: name != "triton")
+    devices._warn_without_triton.cache_clear()
+    X = torch.as_tensor(low_rank, device=device)
+    try:
+        with pytest.warns(NonnegWarning, match="more than 10 times as long.*pip install triton") as said:
+            factorize(X, 2, max_iter=2, tol=0)
+        NMF(2, max_iter=2, tol=0).fit(X)  # a second warning would be an error
+    finally:
+        devices._warn_without_triton.cache_clear()
+    assert [each.filename for each in said] == [__file__]
+
+
 def test_without_a_gpu_the_error_says_what_to_do(torch, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     message = r"finds no GPU, or was built without CUDA\. nvidia-smi.*pytorch\.org.*leave device"

@@ -3,6 +3,7 @@ products of float32 tensors are computed on it."""
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 import traceback
@@ -14,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arrays import is_non_numpy
+from nonneg._arrays import is_non_numpy, on_gpu
 from nonneg._optional import import_optional, is_installed
+from nonneg._warnings import warn_user
 from nonneg.exceptions import DeviceMemoryError, InvalidParameterError, MissingDependencyError, NonnegWarning
 
 # "auto" takes the GPU from this many operations of a whole fit on. On an H200 (docs/benchmarks/gpu.md),
@@ -125,7 +127,10 @@ def device_work(data: Any) -> Iterator[None]:
     """Work on data: their GPU is the current one, as kernels need it, and the error of a full one helps."""
     current: Any = nullcontext()
     if data.container not in ("dense", "sparse", "dask") and "torch" in sys.modules:
-        device = getattr(data.to_device(np.zeros(1)), "device", None)
+        array = data.to_device(np.zeros(1))
+        if on_gpu(array):
+            _warn_without_triton()
+        device = getattr(array, "device", None)
         if getattr(device, "type", None) == "cuda":
             current = sys.modules["torch"].cuda.device(device)
     try:
@@ -145,6 +150,17 @@ def device_work(data: Any) -> Iterator[None]:
         f"you can do: {single}ask for fewer components; pass X as a NumPy array or file with device='cuda': "
         f"what does not fit is streamed in blocks; or leave device out. ({first})"
     )
+
+
+@functools.cache  # once is enough
+def _warn_without_triton() -> None:
+    if not is_installed("triton"):
+        # Iterations of HALS and Newton steps take 15 and 11 times as long (docs/benchmarks/gpu.md).
+        warn_user(
+            "Triton is not installed, so the GPU runs array operations instead of compiled kernels: an "
+            "iteration may take more than 10 times as long. Install it with: pip install triton",
+            NonnegWarning,
+        )
 
 
 @contextmanager

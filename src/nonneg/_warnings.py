@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import warnings
 
-# scikit-learn puts checks of parameters and the form of outputs around `fit` and `transform`.
-INNER = ("nonneg", "sklearn")
+# scikit-learn puts checks of parameters and the form of outputs around `fit` and `transform`;
+# contextlib enters context managers.
+INNER = ("nonneg", "sklearn", "contextlib")
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
