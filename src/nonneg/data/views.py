@@ -267,7 +267,7 @@ def with_rank_one_weights(data: DataMatrix, beta: float) -> tuple[DataMatrix, Ar
     """Return data with row weights and scaled columns that have the same loss, and the scale; or the same."""
     # D(c x | c v) = c^beta D(x | v): weights of columns scale X and H, and rows keep one Gram matrix. Betas
     # below 1 would need scales of many orders of magnitude, from which their solvers end elsewhere.
-    if not isinstance(data, LocalMatrix) or not data.is_weighted or beta < 1 or data.n_missing():
+    if not isinstance(data, LocalMatrix) or not data.is_weighted or beta < 1 or data.n_missing:
         return data, None
     observed: Any = data.observed
     xp, rows, first = data.xp, [], data.xp.astype(observed.dense_rows(0, 1)[0, :], data.xp.float64)
