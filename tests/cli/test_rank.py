@@ -30,7 +30,7 @@ def test_the_whole_job(planted_file, tmp_path, capsys):
     lines = said.out.splitlines()
     heading = [cell.strip() for cell in lines[2].strip("|").split("|")]
     assert heading == ["k", "ratio", "held-out error", "held-out error spread", "chosen by"]
-    assert "recommended, singular-value-ratio, cross-validation" in said.out
+    assert "recommended, singular-value ratio, cross-validation" in said.out
     names = {path.name for path in folder.iterdir()}
     assert names == {"rank.csv", "report.html", "result.json"}
     assert lines[-1].endswith("report.html")

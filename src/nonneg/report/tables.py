@@ -194,10 +194,8 @@ def describe_anchors(model: Any, data: Table, seconds: float, W: Any) -> Record:
     W, about, chosen, k = to_numpy(W), table_facts(data), model.result_, model.n_components_
     if chosen.row_maxima is None:
         # A greedy method measures each sample when it is picked.
-        measure, values = (
-            "score",
-            np.append(chosen.scores, [] if chosen.best_left is None else chosen.best_left),
-        )
+        measure = "score"
+        values = np.append(chosen.scores, [] if chosen.best_left is None else chosen.best_left)
     else:
         measure, maxima = "row maximum", np.asarray(chosen.row_maxima)
         values = np.append(maxima[chosen.anchors], np.sort(np.delete(maxima, chosen.anchors))[::-1])
@@ -245,7 +243,8 @@ def describe_ranks(comparison: Any, data: Table, seconds: float, parameters: Map
     """Return the record of an estimate."""
     about, result = table_facts(data), comparison.as_dict() | {"seconds": seconds}
     k, estimates = result["rank"], result["estimates"]
-    chosen = {"recommended": k} | {name: one["rank"] for name, one in estimates.items()}
+    proposed = {name.replace("-ratio", " ratio"): one["rank"] for name, one in estimates.items()}
+    chosen = {"recommended": k, **proposed}
     table = [
         {words.heading(key): value for key, value in entry.items()}
         | {"chosen by": ", ".join(name for name, rank in chosen.items() if rank == entry["k"])}
@@ -327,7 +326,8 @@ def describe_consensus(
     recommended = "" if unclear else " is recommended" if k == 1 else " are recommended"
     numbers, *compared = ([row[name] for row in ranks] for name in ("n_components", "stability", "error"))
     curves = drawings.curves(numbers, dict(zip(("stability", "error"), compared, strict=True)), f"{one}s", k)
-    table = words.rows_of(programs, "number", *measures, "top_genes", "name", "nearest", "cosine")
+    rows = words.rows_of(programs, "number", *measures, "top_genes", "name", "nearest", "cosine")
+    table = [{one: row.pop("number"), **row} for row in rows]
     spectra = [
         {"shares": program["spectrum"], "title": f"Signature {at}"}
         for at, program in enumerate(programs)

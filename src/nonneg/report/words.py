@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-_SHARES = ("abundance", "proportion", "recurrence", "share", "usage")  # what is written in percent
+_FORMATS = dict.fromkeys(("conductance", "cosine", "npmi", "stability"), ".2f") | {"recurrence": ".0%"}
+_SHARES = ("abundance", "proportion", "share", "usage")  # what is written in percent
 
 
 def number(value: Any, *, digits: int = 4) -> str:
@@ -85,7 +86,7 @@ def rows_of(entries: Iterable[Mapping[str, Any]], *keys: str) -> list[dict[str, 
 def heading(key: str) -> str:
     """Write the name of a value in words."""
     words = key.removeprefix("n_").replace("held_out", "held-out").replace("_", " ").replace("npmi", "NPMI")
-    return {"iter": "iterations", "seconds": "time"}.get(words, words)
+    return {"iter": "iterations", "seconds": "time", "recurrence": "restarts"}.get(words, words)
 
 
 def _written(key: str, value: Any) -> Any:
@@ -93,4 +94,6 @@ def _written(key: str, value: Any) -> Any:
         return None
     if isinstance(value, list) and not any(isinstance(one, tuple) for one in value):
         return ", ".join(map(str, value))
+    if isinstance(value, float) and key in _FORMATS:
+        return f"{value:{_FORMATS[key]}}"
     return percent(value) if value is not None and key.endswith(_SHARES) else value
