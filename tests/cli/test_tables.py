@@ -134,7 +134,7 @@ def test_all_columns_of_text_are_named_with_one_command(tmp_path, capsys):
     path.write_text("a,kind,day,b\n1,x,2024-01-02,u\n2,y,2024-01-03,v\n3,x,2024-01-04,w\n")
     assert main(["fit", str(path), "-k", "1", "-o", str(tmp_path / "out"), "--quiet"]) == 2
     said = capsys.readouterr().err
-    assert "line 2, column 2 ('kind'): expected a number, got 'x'; column 3 ('day')" in said
+    assert "line 2, column 2 ('kind'): expected a number, got 'x'; line 2, column 3 ('day')" in said
     assert "--drop kind,day,b" in said
     words = ["fit", str(path), "-k", "1", "-o", str(tmp_path / "out"), "--drop", "kind,day,b", "--quiet"]
     assert main(words) == 0
