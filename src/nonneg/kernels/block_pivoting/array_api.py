@@ -124,10 +124,14 @@ class Rows(PivotedRows):
             self.gram * (mask[:, :, None] * mask[:, None, :]) + self.eye * (1.0 - mask)[:, :, None] + ridge
         )
         x = xp.linalg.solve(system, (self.cross * mask)[:, :, None])[:, :, 0] * mask
-        if self.gram.ndim == 2:
-            slope = x @ self.gram - self.cross
-        else:
-            slope = (self.gram @ x[:, :, None])[:, :, 0] - self.cross
+        # A second solve removes the ridge from a regular system's answer.
+        x = x - xp.linalg.solve(system, (self._slope(x) * mask)[:, :, None])[:, :, 0] * mask
+        slope = self._slope(x)
         bad_slope = xp.logical_and(slope < -tolerance, self.diagonal > 0)
         wrong = xp.where(self.passive, x < 0, bad_slope)
         return x, xp.sum(xp.astype(wrong, xp.int64), axis=1), wrong
+
+    def _slope(self, x: Any) -> Any:
+        if self.gram.ndim == 2:
+            return x @ self.gram - self.cross
+        return (self.gram @ x[:, :, None])[:, :, 0] - self.cross
