@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import warnings
 
 import numpy as np
 import pytest
@@ -11,9 +10,6 @@ from tests.contracts.cases import ALL, PENALTIES, K, close, close_in_float32, en
 
 import nonneg
 from nonneg.iteration import captured
-from nonneg.kernels.factor_update import CoordinateDescent
-from nonneg.losses.penalties import Penalties
-from nonneg.solvers.alternating import AlternatingProblem, AlternatingState
 
 WEIGHTS = np.random.default_rng(2).gamma(1.0, size=24)
 FROBENIUS = [name for name, solver in ALL.items() if solver.minimizes(2.0) and solver.betas == (2.0, 2.0)]
@@ -148,29 +144,6 @@ def test_the_default_fit_and_its_transform_agree_with_numpy(torch, gpu):
     W = model.fit_transform(tensor)
     assert model.reconstruction_err_ == pytest.approx(expected.reconstruction_err_, rel=1e-6)
     close(host(model.transform(tensor)), host(W), 1e-8)
-
-
-def test_an_iteration_does_not_wait_for_the_gpu(torch, gpu):
-    if gpu.type != "cuda":
-        pytest.skip("there is no GPU")
-    from nonneg.data import as_data_matrix
-
-    data = as_data_matrix(torch.asarray(entries(2.0)).to(gpu))
-    update = CoordinateDescent(tuple(range(K)), 3, 0.1)
-    problem = AlternatingProblem(data, update, update, Penalties())
-    given = initial()
-    state = AlternatingState(data.to_device(given["W"]), data.to_device(given["H"].T))
-    for _ in range(6):  # the later ones are recorded
-        state, _ = problem.step(state)
-    begin, function, *numbers = next(problem.candidates(state))
-    torch.cuda.synchronize()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that not every wait is found
-        torch.cuda.set_sync_debug_mode("error")
-        try:
-            function(begin, *numbers)
-        finally:
-            torch.cuda.set_sync_debug_mode("default")
 
 
 def test_memory_beyond_the_data(torch, gpu):
