@@ -123,11 +123,15 @@ def to_target(run: Run, target: float) -> dict[str, Any]:
     return {"status": "reached", "seconds": best[0], "loss": best[1], "iterations": high}
 
 
-def race(shape: tuple[int, int], k: int, cores: int, words: list[str] | None) -> list[dict[str, Any]]:
+def race(
+    shape: tuple[int, int], k: int, cores: int, words: list[str] | None, peers: list[str]
+) -> list[dict[str, Any]]:
     """Run everybody."""
     rng = np.random.default_rng(0)
     X = rng.random((shape[0], k)) @ rng.random((k, shape[1]))
-    X *= 1 + 0.1 * rng.standard_normal(shape)
+    for begin in range(0, shape[0], 1000):
+        part = X[begin : begin + 1000]
+        part *= 1 + 0.1 * rng.standard_normal(part.shape)
     np.maximum(X, 0, out=X)
     scale = np.sqrt(X.mean() / k)
     task = Task(
@@ -135,7 +139,7 @@ def race(shape: tuple[int, int], k: int, cores: int, words: list[str] | None) ->
         threads=cores,
     )  # fmt: skip
     about = {"shape": list(shape), "k": k, "cores": cores}
-    rows = []
+    rows: list[dict[str, Any]] = []
     with limited(cores), tempfile.TemporaryDirectory() as name:
         seconds, target = peer("scikit-learn cd", task)(30)
         target *= 1 + 1e-9
@@ -152,11 +156,11 @@ def race(shape: tuple[int, int], k: int, cores: int, words: list[str] | None) ->
         taken, reached = ours(task, target)
         rows.append({"method": "nonneg", "seconds": taken, "loss": reached,
                      "status": "reached" if reached <= target else "missed"})  # fmt: skip
-        runs = {each: peer(each, task) for each in ("pyplanc anlsbpp", "pyplanc hals")}
+        runs = {each: peer(each, task) for each in peers}
         if words:
             folder = Path(name)
-            for part, array in (("X", task.X), ("W", task.W), ("H", task.H)):
-                np.save(folder / f"{part}.npy", array)
+            for letter, array in (("X", task.X), ("W", task.W), ("H", task.H)):
+                np.save(folder / f"{letter}.npy", array)
             (folder / "run.py").write_text(PYDNMFK, encoding="utf-8")
             runs |= {f"pyDNMFk {each}": pydnmfk(words, folder, task, each) for each in ("hals", "bcd", "mu")}
         for method, run in runs.items():
@@ -175,12 +179,17 @@ def tables(rows: list[dict[str, Any]]) -> str:
     lines = []
     for row in rows:
         own = next(
-            r for r in rows if r["method"] == "nonneg" and r["shape"] == row["shape"] and r["k"] == row["k"]
+            r
+            for r in rows
+            if r["method"] == "nonneg" and all(r[key] == row[key] for key in ("shape", "k", "cores"))
         )
         ratio = "-" if row["status"] != "reached" else f"{row['seconds'] / own['seconds']:.1f}"
-        lines.append((f"{row['shape'][0]} x {row['shape'][1]}, k={row['k']}", row["method"], ratio,
-                      str(row.get("iterations", "-")), row["status"]))  # fmt: skip
-    return markdown(("data", "method", "time to the loss, over nonneg's", "iterations", "target"), lines)
+        data = f"{row['shape'][0]} x {row['shape'][1]}, k={row['k']}"
+        iterations = str(row.get("iterations", "-"))
+        lines.append((data, str(row["cores"]), row["method"], ratio, iterations, row["status"]))
+    return markdown(
+        ("data", "cores", "method", "time to the loss, over nonneg's", "iterations", "target"), lines
+    )
 
 
 def main() -> None:
@@ -192,10 +201,11 @@ def main() -> None:
     parser.add_argument("--k", type=int, default=20)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--pydnmfk", nargs=2, metavar=("MPIRUN", "PYTHON"))
+    parser.add_argument("--peers", default="pyplanc anlsbpp,pyplanc hals", help="PLANC's methods to run")
     parser.add_argument("--write", action="store_true", help="write the record under docs/")
     options = parser.parse_args()
     n, m = map(int, options.shape.split(","))
-    rows = race((n, m), options.k, options.cores, options.pydnmfk)
+    rows = race((n, m), options.k, options.cores, options.pydnmfk, options.peers.split(","))
     if options.write:
         rows = merge("distributed", rows, ("shape", "k", "cores", "method"))
     sys.stdout.write(tables(rows) + "\n")
