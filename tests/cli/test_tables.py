@@ -13,7 +13,6 @@ from nonneg import NMF
 from nonneg.cli import main
 from nonneg.exceptions import InvalidParameterError
 from nonneg.io import read_table
-from nonneg.io.table import Selection
 
 pytest.importorskip("matplotlib")
 
@@ -156,10 +155,10 @@ def test_ranks_of_scaled_columns(wine, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("selection", "names", "labels"),
     [
-        (Selection(("b", "a")), ("a", "b"), None),
-        (Selection(("0", "2")), ("a", "c"), None),
-        (Selection(None, ("a",)), ("b", "c"), None),
-        (Selection(None, ("a",), "c"), ("b",), ("3", "6")),
+        ({"columns": ("b", "a")}, ("a", "b"), None),
+        ({"columns": ("0", "2")}, ("a", "c"), None),
+        ({"drop": ("a",)}, ("b", "c"), None),
+        ({"drop": ("a",), "label": "c"}, ("b",), ("3", "6")),
     ],
 )
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -172,7 +171,7 @@ def test_columns_by_name_and_position(selection, names, labels, suffix, tmp_path
         )
     else:
         path.write_text("a,b,c\n1,2,3\n4,5,6\n")
-    table = read_table(path, selection=selection)
+    table = read_table(path, **selection)
     assert table.column_names == names
     assert table.labels == labels
     places = ["abc".index(name) for name in names]
@@ -182,7 +181,7 @@ def test_columns_by_name_and_position(selection, names, labels, suffix, tmp_path
 def test_columns_of_arrays_are_not_chosen(tmp_path):
     np.save(tmp_path / "x.npy", np.ones((4, 3)))
     with pytest.raises(InvalidParameterError, match=r"--columns, --drop .* for text and Parquet files"):
-        read_table(tmp_path / "x.npy", selection=Selection(None, ("0",), "2"))
+        read_table(tmp_path / "x.npy", drop=("0",), label="2")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from scipy import sparse
 
 from nonneg.exceptions import FileFormatError, MissingDependencyError
 from nonneg.io import read_table
-from nonneg.io.table import Selection
 
 CELLS = tuple(f"AAAC-{n}" for n in range(6))
 GENES = ("TP53", "MYC", "MYC", "KRAS")
@@ -60,18 +59,18 @@ def test_columns_of_a_parquet_file_are_chosen(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"kind": ["x", "y"], "a": [1, 2], "b": [3.5, 4.5], "c": [5, 6]}), path)
-    table = read_table(path, selection=Selection(label="kind", drop=("a",)))
+    table = read_table(path, label="kind", drop=("a",))
     np.testing.assert_array_equal(table.X, [[3.5, 5], [4.5, 6]])
     assert (table.labels, table.label_name) == (("x", "y"), "kind")
     assert (table.column_names, table.row_names) == (("b", "c"), None)
-    named = read_table(path, selection=Selection(columns=("c",)))
+    named = read_table(path, columns=("c",))
     assert (named.labels, named.row_names, named.column_names) == (None, ("x", "y"), ("c",))
-    numbers = read_table(path, index=True, selection=Selection(columns=("c", "b")))
+    numbers = read_table(path, index=True, columns=("c", "b"))
     np.testing.assert_array_equal(numbers.X, [[3.5, 5], [4.5, 6]])
     parquet.write_table(pa.table({"a": [1, 2], "b": [3.5, 4.5]}), path)
     assert read_table(path).row_names is None
     assert read_table(path, index=True).row_names == ("1", "2")
-    assert read_table(path, index=True, selection=Selection(columns=("a",))).row_names is None
+    assert read_table(path, index=True, columns=("a",)).row_names is None
 
 
 def write_h5ad(h5py, path, counts, layout):

@@ -55,8 +55,8 @@ def test_the_limit_is_a_multiple_of_the_size_of_the_file_but_never_small(path, m
 
 def test_what_is_too_large_is_told_in_gigabytes(path, monkeypatch):
     with pytest.raises(FileFormatError, match=r"more than 1\.07 GB, over 200 times its own size"):
-        limits.check_rows(1 << 28, path)
-    limits.check_rows(1 << 27, path)  # 8 bytes for each
+        limits.check_expansion((1 << 30) + 1, path)
+    limits.check_expansion(1 << 30, path)
 
 
 def test_archives_are_measured_by_all_their_members(tmp_path, monkeypatch):

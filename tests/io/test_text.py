@@ -9,7 +9,6 @@ import pytest
 
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.io import read_table
-from nonneg.io.table import Selection
 
 ENTRIES = np.array([[1.0, 2.5, 0.0], [3.0, 0.25, 7.0], [0.0, 1e3, 2.0]])
 NAMES = ("a", "b", "c")
@@ -166,28 +165,28 @@ def test_columns_and_labels_are_chosen(ending, tmp_path):
     text = "name,kind,a,b\nr,x,1,2\n\ns,y,,4\n".replace(",", "\t" if ending == "tsv" else ",")
     path = tmp_path / f"t.{ending}"
     path.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode())
-    table = read_table(path, selection=Selection(label="kind"))
+    table = read_table(path, label="kind")
     np.testing.assert_array_equal(table.X, [[1, 2], [np.nan, 4]])
     assert (table.labels, table.label_name) == (("x", "y"), "kind")
     assert (table.column_names, table.row_names) == (("a", "b"), ("r", "s"))
-    table = read_table(path, selection=Selection(columns=("b",)))
+    table = read_table(path, columns=("b",))
     np.testing.assert_array_equal(table.X, [[2], [4]])
     assert (table.labels, table.label_name, table.column_names) == (None, None, ("b",))
     path = tmp_path / "bare.csv"
     path.write_text("x,1,2")
-    plain = read_table(path, header=False, index=False, selection=Selection(label="0"))
+    plain = read_table(path, header=False, index=False, label="0")
     assert (plain.labels, plain.label_name, plain.column_names) == (("x",), "0", None)
 
 
 def test_what_is_left_out_may_be_text_but_no_row_may_be_short(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(lines("a,b,c", "1,x,2", "3,y,oops"))
-    np.testing.assert_array_equal(read_table(path, selection=Selection(columns=("a",))).X, [[1], [3]])
+    np.testing.assert_array_equal(read_table(path, columns=("a",)).X, [[1], [3]])
     with pytest.raises(FileFormatError, match=r"line 3, column 3 \('c'\): expected a number, got 'oops'"):
-        read_table(path, selection=Selection(drop=("b",)))
+        read_table(path, drop=("b",))
     path.write_text(lines("a,b,c", "1,x,2", "3,y"))
     with pytest.raises(FileFormatError, match="line 3: expected 3 cells, got 2"):
-        read_table(path, selection=Selection(columns=("a",)))
+        read_table(path, columns=("a",))
 
 
 def test_only_names_of_rows_are_no_table(tmp_path):
@@ -305,6 +304,6 @@ def test_all_columns_of_text_are_named_at_once(tmp_path):
     assert "line 2, column 1 ('day'): expected a number, got the date '2024-01-05'; line 2, column 2" in said
     assert "('town'): expected a number, got 'Ulm'; line 4, column 4 ('b')" in said
     assert "--drop day,town,b," in said
-    table = read_table(path, index=False, selection=Selection(drop=("day", "town", "b")))
+    table = read_table(path, index=False, drop=("day", "town", "b"))
     np.testing.assert_array_equal(table.X, [[1], [2]])
     assert table.lines == [2, 4]

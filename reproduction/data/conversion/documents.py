@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from nonneg.exceptions import FileFormatError
-from nonneg.io.matlab import read_matrices
 from reproduction.data.content import narrowed, sparse_arrays
-from reproduction.data.conversion.matlab import Made, Wanted
+from reproduction.data.conversion.matlab import Made, Wanted, read_matrices
 
 
 def cluto(paths: Mapping[str, Path], wanted: Wanted) -> Made:

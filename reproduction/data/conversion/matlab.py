@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,19 @@ import numpy as np
 
 from nonneg._optional import import_optional
 from nonneg.exceptions import FileFormatError
-from nonneg.io.matlab import read_matrices
 from reproduction.data.content import Known, narrowed
 from reproduction.data.conversion.located import located, located_sparse
 
 Wanted = Mapping[str, Mapping[str, Known]]
 Made = dict[str, dict[str, np.ndarray[Any, Any]]]
+
+
+def read_matrices(reader: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call `scipy.io.loadmat` or `mmread` and get sparse matrices, the default before SciPy 1.20."""
+    # SciPy 1.18 warns where `spmatrix` is left out; SciPy 1.13 does not know it.
+    if "spmatrix" in signature(reader).parameters:
+        options["spmatrix"] = True
+    return reader(*args, **options)
 
 
 def variables_of(path: Path) -> dict[str, Any]:

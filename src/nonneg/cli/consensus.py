@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> None:
     from nonneg._arrays import to_float64
     from nonneg.cli import files
     from nonneg.consensus.genes import variable_genes
-    from nonneg.io.hdf5 import layer_names, read_cell_column
+    from nonneg.io.hdf5 import open_checked, read_cell_column
     from nonneg.report import words
     from nonneg.report.tables import describe_consensus, group_means
 
@@ -69,8 +69,11 @@ def run(options: argparse.Namespace) -> None:
     values = counts.data if scipy.sparse.issparse(counts) else counts
     whole = bool(np.all(values == np.rint(values)))
     if not whole:
-        layers = [] if text else [name for name in layer_names(options.file) if "count" in name.lower()]
-        place = f"--layer {layers[0]}" if layers else "the counts"
+        place = "the counts"
+        if not text:
+            with open_checked(options.file, "Reading a .h5ad file") as file:
+                layers = [f"--layer {name}" for name in file.get("layers", {}) if "count" in name.lower()]
+            place = next(iter(layers), place)
         terminal.note(
             "note: the data have entries that are not whole numbers, as after log-normalization. Programs "
             f"add up in counts, not in logarithms: pass {place}. No table of transcripts per million is "

@@ -101,12 +101,13 @@ def _known_columns(options: argparse.Namespace, names: Sequence[str]) -> Table |
     """Read only the columns of these names, so that others may contain text; None if the file lacks some."""
     from nonneg.io import read_table
     from nonneg.io.read import format_of
-    from nonneg.io.table import Selection
 
     if options.columns or options.drop or options.transpose or not format_of(options.file).has_columns:
         return None
     try:
-        table = read_table(options.file, **_reading(options) | {"selection": Selection(tuple(names))})
+        table = read_table(
+            options.file, **_reading(options) | {"columns": tuple(names), "drop": (), "label": None}
+        )
     except InvalidParameterError:
         return None
     return table if set(table.column_names or ()) == set(names) else None
@@ -184,8 +185,6 @@ def table_name(table: Table) -> str:
 
 
 def _reading(options: argparse.Namespace) -> dict[str, Any]:
-    from nonneg.io.table import Selection
-
     columns = _listed(options.columns)
     variable = options.variable
     if options.layer is not None:
@@ -201,9 +200,9 @@ def _reading(options: argparse.Namespace) -> dict[str, Any]:
         "variable": variable,
         "highly_variable": options.highly_variable,
         "delimiter": options.delimiter,
-        "selection": Selection(
-            columns or None, _listed(options.drop), getattr(options, "label_column", None)
-        ),
+        "columns": columns or None,
+        "drop": _listed(options.drop),
+        "label": getattr(options, "label_column", None),
     }
 
 

@@ -320,4 +320,4 @@ class SendFromGPU(WorkerPlugin):  # type: ignore[misc]
 
 
 def _pickled(array: Any) -> Any:
-    raise NotImplementedError  # Dask goes on with pickle
+    raise NotImplementedError("Dask tries one serializer after another: the next one pickles the array")

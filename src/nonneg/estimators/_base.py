@@ -187,7 +187,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
 
     def _weights(self, data: DataMatrix) -> Any:
         """Return W for validated data; estimators with a `transform` of their own have none."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} needs `_weights`, or a `transform` of its own")
 
     def _call(self, function: Callable[..., Any], *args: Any, **own: Any) -> Any:
         """Call the function behind the estimator with those of its parameters that are set here."""

@@ -51,7 +51,6 @@ _NO_LENGTHS = ("index", "ghz", "mhz", "wavenumber")
 """Units of a header under which numbers of bands or frequencies are listed."""
 _MICROMETERS = (0.1, 100.0)
 """No sensor has bands so near to zero in nanometers: numbers in this range are micrometers."""
-_WORDS = "a cube: .npy, .npz, .mat, or ENVI (.hdr with its file of numbers)"
 
 
 @dataclass(frozen=True)
@@ -84,6 +83,7 @@ class Cube:
     georeference: Mapping[str, str] = field(default_factory=dict)
     bands: BoolArray | None = None
     scale: float = 1.0
+    kept: BoolArray = field(init=False)  # which bands count, one entry per band
 
     def __post_init__(self) -> None:
         shape, dtype = np.shape(self.values), getattr(self.values, "dtype", np.dtype(object))
@@ -102,19 +102,13 @@ class Cube:
             )
         if not 0 < self.scale < np.inf:
             raise InvalidDataError(f"Expected a (reflectance) scale factor above zero, got {self.scale}.")
-        if self.bands is not None:
-            flags = np.asarray(self.bands)
-            if flags.shape != shape[2:] or not np.isin(flags, (0, 1)).all() or not flags.any():
-                raise ShapeError(
-                    f"Expected bands to be 'all' or {shape[2]} entries, True for each band to use (at least "
-                    f"one) and False for the others, got an array of shape {flags.shape}."
-                )
-            object.__setattr__(self, "bands", flags.astype(bool))
-
-    @property
-    def kept(self) -> BoolArray:
-        """Which bands count, one entry per band."""
-        return np.ones(self.shape[2], dtype=bool) if self.bands is None else self.bands
+        flags = np.ones(shape[2]) if self.bands is None else np.asarray(self.bands)
+        if flags.shape != shape[2:] or not np.isin(flags, (0, 1)).all() or not flags.any():
+            raise ShapeError(
+                f"Expected bands to be 'all' or {shape[2]} entries, True for each band to use (at least "
+                f"one) and False for the others, got an array of shape {flags.shape}."
+            )
+        object.__setattr__(self, "kept", flags.astype(bool))
 
     @property
     def kept_wavelengths(self) -> FloatArray | None:
@@ -197,7 +191,8 @@ def read_cube(
             )
     else:
         what = f"has an unknown ending ({place.suffix or 'none'})" if place.is_file() else "does not exist"
-        raise FileFormatError(f"{place} {what}. Expected {_WORDS}.")
+        expected = "a cube: .npy, .npz, .mat, or ENVI (.hdr with its file of numbers)"
+        raise FileFormatError(f"{place} {what}. Expected {expected}.")
     return as_cube(cube, wavelengths=wavelengths, no_data=no_data, bands=bands)
 
 
@@ -229,11 +224,8 @@ def header_of(path: Path) -> Path | None:
     """Return the header that belongs to a file."""
     if path.suffix.lower() == ".hdr":
         return path
-    for ending in (".hdr", ".HDR"):
-        for candidate in (path.with_name(path.name + ending), path.with_suffix(ending)):
-            if candidate.is_file():
-                return candidate
-    return None
+    beside = [(path.with_name(path.name + ending), path.with_suffix(ending)) for ending in (".hdr", ".HDR")]
+    return next((candidate for pair in beside for candidate in pair if candidate.is_file()), None)
 
 
 def _read_envi(path: Path, wavelengths: Any, bands: Any) -> Cube:

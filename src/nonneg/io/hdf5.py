@@ -19,36 +19,30 @@ from nonneg.io.table import ReadOptions, check_variable
 _WALK_SECONDS = 120.0
 # Attributes and small arrays of at most a thousand nodes: groups of other tools may hold many more.
 _WALK = """
-import sys
-try:
+import contextlib, sys
+with contextlib.suppress(ImportError):
     import resource
     resource.setrlimit(resource.RLIMIT_CPU, (5, 6))  # a loop without end, however loaded the machine is
-except ImportError:
-    pass
 try:
     import h5py
 except ImportError:
     sys.exit()  # it was put on the path by other means: read without this check
-left = [1000]
 def attempt(function, *args):
     try:
         return function(*args)
     except Exception:
         return None  # a broken link or an exotic type: whether it matters shows where it is read
-def walk(node, depth):
-    left[0] -= 1
+def visit(node):
     for name in attempt(list, node.attrs) or ():
         attempt(node.attrs.get, name)
-    if isinstance(node, h5py.Dataset):
-        if node.size is not None and node.size * node.dtype.itemsize <= 1 << 20:
-            attempt(node.__getitem__, ())
-    elif depth < 4:
-        for name in attempt(list, node) or ():
-            found = attempt(node.get, name)
-            if found is not None and left[0] > 0:
-                attempt(walk, found, depth + 1)
+    if not isinstance(node, h5py.Dataset):
+        nodes.extend(attempt(node.get, name) for name in list(node)[: 1000 - len(nodes)])
+    elif node.size is not None and node.size * node.dtype.itemsize <= 1 << 20:
+        node[()]
 with h5py.File(sys.argv[1], "r") as file:
-    walk(file, 0)
+    nodes = [file]
+    for node in nodes:
+        attempt(visit, node)
 """
 
 
@@ -117,8 +111,8 @@ def node_rows(node: Any, source: str) -> StoredMatrix:
             f"{source} stores {node.name} as {kind or 'a group'!r} of shape {shape}; "
             "expected a dense array, csr_matrix or csc_matrix of two dimensions."
         )
-    by_columns = kind.startswith("csc")
-    return CompressedRows(node["data"], node["indices"], node["indptr"], shape, source, by_columns=by_columns)
+    parts = node["data"], node["indices"], node["indptr"]
+    return CompressedRows(*parts, shape, source, by_columns=kind.startswith("csc"))
 
 
 def open_h5ad(path: Path, options: ReadOptions) -> StoredMatrix:
@@ -203,12 +197,6 @@ def read_cell_column(path: Path, name: str) -> tuple[str, ...]:
                 f"{path} contains no column {name!r} of cells. It contains: {', '.join(frame)}."
             )
         return tuple(_column(frame[name], name))
-
-
-def layer_names(path: Path) -> list[str]:
-    """Return the names of the layers."""
-    with open_checked(path, "Reading a .h5ad file") as file:
-        return list(file.get("layers", {}))
 
 
 def open_hdf5(path: Path, options: ReadOptions) -> StoredMatrix:

@@ -40,15 +40,10 @@ def check_archive(archive: zipfile.ZipFile, path: Path) -> None:
     check_expansion(sum(member.file_size for member in archive.infolist()), path)
 
 
-def check_rows(n_rows: int, path: Path) -> None:
-    """Reject a sparse matrix whose rows, nearly all of them empty, take far more memory than the file."""
-    check_expansion(8.0 * n_rows, path)
-
-
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a file, decompressed if its name ends in .gz, with a limit on what it expands to."""
     if path.name.lower().endswith(".gz"):
-        return io.BufferedReader(_LimitedGzip(path), _BUFFER)
+        return io.BufferedReader(_LimitedGzip(path, "rb"), _BUFFER)
     return path.open("rb")
 
 
@@ -57,19 +52,13 @@ def open_text(path: Path, encoding: str = "utf-8", newline: str | None = None) -
     return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline=newline)
 
 
-class _LimitedGzip(io.RawIOBase):
-    def __init__(self, path: Path) -> None:
-        self._path, self._stream, self._n_bytes = path, gzip.GzipFile(path, "rb"), 0
-
-    def readable(self) -> bool:
-        return True
+class _LimitedGzip(gzip.GzipFile):
+    def read(self, size: int | None = -1) -> bytes:
+        content = super().read(_BUFFER if size is None or size < 0 else size)
+        check_expansion(self.tell(), Path(self.name))
+        return content
 
     def readinto(self, buffer: Any) -> int:
-        n_bytes = self._stream.readinto(buffer)
-        self._n_bytes += n_bytes
-        check_expansion(self._n_bytes, self._path)
-        return n_bytes
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)

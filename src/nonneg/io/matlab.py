@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
+import warnings
 import zlib
-from collections.abc import Callable, Iterator
-from inspect import signature
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +44,10 @@ def arrays_of(path: Path) -> dict[str, Any]:
     if len({name for name, *_ in variables}) < len(variables):  # one might be read in place of the other
         raise ValueError("two variables have the same name")
     names = [name for name, _, kind in variables if kind in _NUMERIC]
-    arrays = read_matrices(io.loadmat, path, variable_names=names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of sparse arrays that SciPy will return: they are read as well
+        arrays = io.loadmat(path, variable_names=names)
     return {name: arrays[name] for name in names}
-
-
-def read_matrices(reader: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call `scipy.io.loadmat` or `mmread` and get sparse matrices, the default before SciPy 1.20."""
-    # SciPy 1.18 warns where `spmatrix` is left out; SciPy 1.13 does not know it.
-    if "spmatrix" in signature(reader).parameters:
-        options["spmatrix"] = True
-    return reader(*args, **options)
 
 
 def _array(node: Any, path: Path) -> Any:

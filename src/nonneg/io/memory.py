@@ -1,4 +1,4 @@
-"""How much memory a job may use: what the user says, or half of what the process may have."""
+"""Amount of memory that a job may use: what the user says, or half of what the process may have."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ _DEFAULT_BYTES = 8 * 10**9  # where the system does not say how much it has
 
 def memory_limit() -> int:
     """Return the bytes of memory that this process may have: the machine's, or its control group's."""
-    found = [_DEFAULT_BYTES]
+    limits = [_DEFAULT_BYTES]
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+        limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for place in _limit_files():
-        with contextlib.suppress(OSError):
-            said = place.read_text(encoding="ascii").strip()
-            found += [int(said)] if said.isdecimal() else []
-    return min(found)
+        with contextlib.suppress(OSError, ValueError):  # "max" is no limit
+            limits.append(int(place.read_text(encoding="ascii")))
+    return min(limits)
 
 
 def _limit_files() -> Iterator[Path]:

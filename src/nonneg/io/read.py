@@ -52,7 +52,7 @@ def _format_for(path: Path, options: ReadOptions) -> Format:
             f"highly_variable=True (--highly-variable) is for AnnData files, but {path} is {form.words}. "
             "Leave it out."
         )
-    if options.selection and not form.has_columns:
+    if options.mentioned and not form.has_columns:
         raise InvalidParameterError(
             f"--columns, --drop and --label-column are for text and Parquet files, but {path} is "
             f"{form.words}. Choose its columns in Python, and save them."
@@ -65,12 +65,9 @@ def _read(form: Format, path: Path, options: ReadOptions) -> Table:
         return form.read(path, options)
     assert form.open is not None
     with form.open(path, options) as stored:
+        X = stored.read_stored(0, stored.shape[0])
         return Table(
-            stored.read_stored(0, stored.shape[0]),
-            stored.row_names,
-            stored.column_names,
-            labels=stored.labels,
-            label_name=stored.label_name,
+            X, stored.row_names, stored.column_names, labels=stored.labels, label_name=stored.label_name
         )
 
 

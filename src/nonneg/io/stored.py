@@ -204,23 +204,19 @@ class FileRows(StoredMatrix):
         super().__init__(str(path), shape, dtype)
         self.path, self.offset = Path(path).absolute(), int(offset)
 
-    def _fill(self, rows: Any, start: int) -> None:
-        """Read from a row on into a C-contiguous array of the stored type."""
+    def _read(self, start: int, stop: int, out: Any = None) -> Any:
+        rows: Any = np.empty((stop - start, self._stored_shape[1]), self.dtype) if out is None else out
         # Opened for each range: threads read at once, and no descriptor outlives a fork.
         with self.path.open("rb") as file:
             file.seek(self.offset + start * self._stored_shape[1] * self.dtype.itemsize)
             if file.readinto(rows.reshape(-1).view(np.uint8)) < rows.nbytes:
                 raise FileFormatError(f"{self.source} is truncated, or has become shorter while it was read.")
-
-    def _read(self, start: int, stop: int) -> Any:
-        rows = np.empty((stop - start, self._stored_shape[1]), dtype=self.dtype)
-        self._fill(rows, start)
         return rows
 
     def read_into(self, out: Any, start: int, stop: int, writers: Executor) -> None:
         """Read a range of rows into memory that is there already, on several threads."""
         if self.dtype == out.dtype and self.columns is None and out.flags.c_contiguous:
-            in_parts(lambda at, end: self._fill(out[at:end], start + at), stop - start, writers)
+            in_parts(lambda at, end: self._read(start + at, start + end, out[at:end]), stop - start, writers)
         else:
             super().read_into(out, start, stop, writers)
 
@@ -328,34 +324,29 @@ class ParquetRows(StoredMatrix):
         # The columns in which pandas stored the index of a data frame; a plain range is stored in none.
         indices = (schema.pandas_metadata or {}).get("index_columns", ())
         stored = [name for name in schema.names if name in indices]
-        names = stored or [
-            name
-            for name in schema.names[:1]
-            if (options.index is True or name not in numeric) and not options.selection.names(name)
-        ]
+        first = [name for name in schema.names[:1] if name not in options.mentioned]
+        names = stored or (first if options.index is True or not numeric.issuperset(first) else [])
         index = names[0] if names and options.index is not False else None
         features = [name for name in schema.names if name != index and name not in stored]
-        if options.selection:
-            places, label = options.selection.places(features, len(features), str(path))
-            if label is not None:
-                self.label_name = features[label]
-                self.labels = self._texts(self.label_name)
-            features = [features[at] for at in places]
+        if not features:
+            raise FileFormatError(f"{path} contains no numeric column.")
+        places, label = options.places(features, len(features), str(path))
+        if label is not None:
+            self.label_name = features[label]
+            self.labels = self._texts(self.label_name)
+        features = [features[at] for at in places]
         if text := [name for name in features if name not in numeric]:
             raise FileFormatError(
                 f"{path}, column {text[0]!r}: expected numbers, got {schema.field(text[0]).type}. Leave it "
                 f"out with --drop {','.join(text)}, or make it the index of the data frame before writing."
             )
-        if not features:
-            raise FileFormatError(f"{path} contains no numeric column.")
         # Empty cells become NaN, which whole numbers lack.
         common = np.result_type(*(dtypes[name] for name in features))
         dtype = common if common == np.float32 else np.float64
         super().__init__(str(path), (about.num_rows, len(features)), dtype)
         self._features = self.column_names = features
-        groups = [about.row_group(at) for at in range(about.num_row_groups)]
-        self._edges = np.cumsum([0, *(group.num_rows for group in groups)])
-        self.n_bytes = sum(group.total_byte_size for group in groups)
+        self._edges = np.cumsum([0, *(about.row_group(at).num_rows for at in range(about.num_row_groups))])
+        self.n_bytes = path.stat().st_size
         self.row_names = None if index is None else self._texts(index)
         self.chunk_rows = int(np.diff(self._edges).max(initial=1))
 

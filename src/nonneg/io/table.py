@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -25,19 +25,32 @@ Presence: TypeAlias = bool | Literal["auto"]
 
 
 @dataclass(frozen=True)
-class Selection:
-    """Columns by name, or by position from 0."""
+class ReadOptions:
+    """What the caller knows about a file; a reader uses what concerns its format."""
 
+    header: Presence = "auto"
+    index: Presence = "auto"
+    variable: str | None = None  # which array of a file with several
+    delimiter: str | None = None
+    highly_variable: bool = False  # of an AnnData file: only the variables that are marked so
+    # Columns by name, or by position from 0.
     columns: tuple[str, ...] | None = None  # the features; None for all
     drop: tuple[str, ...] = ()  # columns to leave out
     label: str | None = None  # the column of labels, which is not a feature
 
-    def __bool__(self) -> bool:
-        return self != Selection()
+    def __post_init__(self) -> None:
+        if self.delimiter == r"\t":  # as a shell passes it on
+            object.__setattr__(self, "delimiter", "\t")
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            raise InvalidParameterError(
+                f"delimiter={self.delimiter!r} (--delimiter) is not allowed. Expected one character, or \\t "
+                "for a tab."
+            )
 
-    def names(self, cell: str) -> bool:
-        """Say whether a column of this name was mentioned."""
-        return cell in (*(self.columns or ()), *self.drop, self.label)
+    @property
+    def mentioned(self) -> tuple[str, ...]:
+        """The columns that the caller speaks of."""
+        return (*(self.columns or ()), *self.drop, *([] if self.label is None else [self.label]))
 
     def places(
         self, names: Sequence[str] | None, n_columns: int, source: str
@@ -66,27 +79,6 @@ def _place(word: str, names: Sequence[str] | None, n_columns: int, option: str, 
     if names is None:
         raise InvalidParameterError(f"{option} {word}: {source} has no column names. Give {position}.")
     raise UnknownNameError.of(option, word, names, other=position)
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """What the caller knows about a file; a reader uses what concerns its format."""
-
-    header: Presence = "auto"
-    index: Presence = "auto"
-    variable: str | None = None  # which array of a file with several
-    delimiter: str | None = None
-    selection: Selection = field(default_factory=Selection)
-    highly_variable: bool = False  # of an AnnData file: only the variables that are marked so
-
-    def __post_init__(self) -> None:
-        if self.delimiter == r"\t":  # as a shell passes it on
-            object.__setattr__(self, "delimiter", "\t")
-        if self.delimiter is not None and len(self.delimiter) != 1:
-            raise InvalidParameterError(
-                f"delimiter={self.delimiter!r} (--delimiter) is not allowed. Expected one character, or \\t "
-                "for a tab."
-            )
 
 
 def check_variable(wanted: str | None, path: Path, words: str, *, several: bool) -> None:

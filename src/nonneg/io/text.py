@@ -67,7 +67,7 @@ def _read(stream: IO[str], usual_delimiter: str, options: ReadOptions, path: Pat
         if header is None and wanted:
             header, sampled, numbered = sampled[0], sampled[1:], numbered[1:]
     # A column that the caller speaks of is no column of row names.
-    mentioned = header is not None and len(header) == n_cells and options.selection.names(header[0])
+    mentioned = header is not None and len(header) == n_cells and header[0] in options.mentioned
     has_index = options.index is True or (
         options.index == "auto" and not mentioned and _looks_like_index(header, sampled, n_cells, parse)
     )
@@ -93,7 +93,7 @@ def _entries(
 ) -> Table:  # fmt: skip
     """Read the rows of a table whose layout is known."""
     first = int(has_index)
-    features, label = options.selection.places(header, n_cells - first, str(path))
+    features, label = options.places(header, n_cells - first, str(path))
     whole = len(features) == n_cells - first
     names: list[str] = []
     labels: list[str] = []
@@ -238,9 +238,8 @@ def _looks_like_header(rows: Sequence[Sequence[str]], n_cells: int, parse: Parse
 
 def _counts_up(cells: Sequence[str]) -> bool:
     """Say whether cells are integers in steps of one: years, or the numbers pandas gives to columns."""
-    if not all(map(str.isdecimal, cells)):
-        return False
-    return all(int(after) == int(before) + 1 for before, after in pairwise(cells))
+    whole = all(map(str.isdecimal, cells))
+    return whole and all(int(after) == int(before) + 1 for before, after in pairwise(cells))
 
 
 def _looks_like_index(
