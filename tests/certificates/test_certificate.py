@@ -77,6 +77,26 @@ def test_it_reads_as_text(certificate):
     assert "verdict='fails'" in repr(certificate["gap"])
 
 
+def test_numbers_for_papers_are_printed_on_request_and_if_something_follows():
+    certificate = Certificate(
+        (
+            Statement("conditioning", "Far apart.", 2.0, 0.0, "holds"),
+            Statement("theorem-3", "Says nothing.", None, None, "not verifiable"),
+            Statement("cones-in-orthant", "They reach out.", -1.0, 0.0, "fails"),
+            Statement("candidates", "spa leaves the least.", 1.0, None, "holds"),
+        )
+    )
+    first, last = str(certificate).splitlines()
+    assert first == "[holds] candidates: spa leaves the least."
+    assert "3 more" in last
+    assert len(certificate.describe(verbose=True).splitlines()) == len(certificate)
+    assert "Far apart" not in certificate._repr_html_()
+    near = Statement("conditioning", "A mixture.", 0.0, 1e-10, "fails")
+    proved = Statement("theorem-3", "It applies.", 0.5, 0.0, "holds")
+    assert not near.is_detail
+    assert not proved.is_detail
+
+
 def test_statements_can_be_added_and_replaced(certificate):
     more = certificate.with_statements(
         [Statement("gap", "Now small.", 0.0, 1.0, "holds"), Statement("new", "New.", 1.0, None, "holds")]

@@ -40,7 +40,7 @@ def test_well_separated_cones_hold_all_that_can_be_verified():
     assert found["size-angles"].number == pytest.approx(0.12)
     assumption = found["geometric-assumption"]
     assert (assumption.number, assumption.threshold) == pytest.approx((0.8, 0.46))
-    assert "returns these clusters (Lemma 1)" in assumption.sentence
+    assert "from any first sample returns these clusters" in assumption.sentence
     assert found["cluster-bound"].threshold == pytest.approx(cluster_bound([0.1, 0.12], [1, 1]))
     assert found["exact-clustering-bound"].threshold == pytest.approx(np.sin(0.12))
 
@@ -49,7 +49,7 @@ def test_cones_near_to_one_another_leave_theorem_5_open():
     found = certificate([0.1, 0.12], [0.4, 0.7])
     assert str(found["geometric-assumption"].verdict) == "fails"
     assert str(found["exact-clustering-bound"].verdict) == "not verifiable"
-    assert "may depend on its first point" in found["geometric-assumption"].sentence
+    assert "may depend on its first sample" in found["geometric-assumption"].sentence
     assert found["cluster-bound"].holds
     assert found["largest-angle-bound"].holds
 
@@ -74,7 +74,7 @@ def test_what_the_assumption_promises_holds_for_points_built_against_it(widths, 
 def test_clusters_that_are_exact_without_the_assumption_are_said_to_be():
     found = certificate([0.01, 0.01, 0.2], [0.0, 0.55, 1.5])["geometric-assumption"]
     assert str(found.verdict) == "fails"
-    assert "Still, points of one cone are nearer" in found.sentence
+    assert "from any first sample returns these clusters" in found.sentence
     assert found.quantities["clusters_are_exact"] is True
 
 

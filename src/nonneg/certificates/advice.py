@@ -18,48 +18,31 @@ NOT_CONVERGED = "The fit has not converged."
 # Statements without a headline are cautions: the answer may be good all the same, and often nothing is wrong.
 ADVICE = {
     # Convergence. A tolerance that was asked for and met is a caution at most.
-    "stationarity": Advice(
-        "Lower tol, or raise max_iter if it ended the run, where the precision matters. solver='mu' keeps "
-        "entries that are zero."
-    ),
+    "stationarity": Advice("Lower tol or raise max_iter where precision matters. solver='mu' keeps zeros."),
     "skew-gradient": Advice("Raise max_iter, or lower tol.", NOT_CONVERGED),
-    "duality-gap": Advice("Raise max_iter, or use method='merit-exact'.", NOT_CONVERGED),
     "restarts-converged": Advice("Raise max_iter if components differ between restarts."),
     "eigenvectors": Advice(
-        "Use fewer communities, or remove small components from the graph.",
-        "The eigenvectors are inaccurate.",
+        "Use fewer communities, or a connected graph.", "The eigenvectors are inaccurate."
     ),
     "orthogonality": Advice("Use float64 data.", "The transform is not orthogonal."),
     "descent": Advice("Use float64 data, or report this as a bug.", "The objective increased."),
     "decomposition": Advice("Use float64 data."),
     # Errors beside a bound: nothing need be wrong.
-    "eckart-young-bound": Advice(
-        "A nonnegative factorization may be unable to come closer. If the error matters, use more components "
-        "or several restarts."
-    ),
+    "eckart-young-bound": Advice("If the error matters, use more components or restarts: n_init."),
     "symnmf-error": Advice("A nonnegative factor may be unable to come closer. Try another number."),
     "consensus-error": Advice("Use another number of components, or a stricter density_threshold."),
     "cluster-bound": Advice("Use float64 data: the bound holds for any clustering, up to rounding."),
     "largest-angle-bound": Advice("Use float64 data: the bound holds for any clustering, up to rounding."),
     # Assumptions of methods with guarantees.
-    "geometric-assumption": Advice(
-        "The clusters may depend on the first centroid. Use n_init=10, or NMF with init='cr1' where samples "
-        "are mixtures."
-    ),
+    "geometric-assumption": Advice("Use n_init=10, or NMF with init='cr1' where samples are mixtures."),
     "exact-clustering-bound": Advice("Nothing to do: the bound needs well-separated cones."),
     "cones-in-orthant": Advice("Nothing to do: some cones reach beyond nonnegative data."),
-    "sufficiently-scattered": Advice(
-        "Other components may explain the data as well. Use fewer components, or samples that are purer."
-    ),
+    "sufficiently-scattered": Advice("Use fewer components or purer samples: others may fit as well."),
     "noise-fit": Advice("Set noise or lam if you know the noise level, or use more components."),
     "anchor-margin": Advice("Use method='auto', or merge near-duplicates with merge=0.001."),
     "conditioning": Advice("Ask for fewer anchors: one is a mixture of the others."),
-    "largest-residual": Advice("Nothing if the data are noisy; otherwise ask for more anchors."),
-    "isolated-samples": Advice(
-        "Look at the samples named here: they are corrupt, or show a component of their own."
-    ),
+    "isolated-samples": Advice("Look at these samples: they are corrupt, or a component of their own."),
     "number-of-anchors": Advice("Set n_components, and compare the results for nearby numbers."),
-    "support": Advice("Ask for more anchors, or use min-volume NMF if no sample is pure."),
     "warm-start": Advice("Use another init, or pass your own features."),
     "decode-consistency": Advice("Use NMF if the features look wrong: the noise hides the weights."),
     "mixing-on-halves": Advice("Use more samples: two halves of them do not agree on the features."),
@@ -84,14 +67,9 @@ ADVICE = {
     "column-balance": Advice("Use scale='max', or leave some columns out."),
     "stability": Advice("Do not interpret the components listed, or use another number of components."),
     "number-of-communities": Advice("Compare with the other numbers, or set n_communities."),
-    "reached-nodes": Advice(
-        "Nothing if small components do not matter; otherwise leave them out of the graph."
-    ),
+    "reached-nodes": Advice("Fit small connected components on their own if they matter."),
     "inside-cone": Advice("Use method='symnmf' if few nodes belong to one community alone."),
-    "sum-to-one": Advice("Use constraint='normalized'."),
-    "pure-pixels": Advice(
-        "Compare with method='min-volume', which needs no pure pixels, and with another k."
-    ),
+    "pure-pixels": Advice("Compare with method='min-volume', which needs no pure pixels, and another k."),
     "endmember-brightness": Advice("Use fewer endmembers, or leave the pixels of that endmember out (mask)."),
 }
 ENDED = Advice("Raise max_iter.", NOT_CONVERGED)
@@ -102,15 +80,14 @@ BY_DESIGN = {
     "separation": Advice("Nothing to do: masks hardly depend on small changes of single components."),
 }
 
-
-GRADES = {"holds": "good", "fails": "caution"}
-
-
-def grade_of(name: str, verdict: str, quantities: Mapping[str, Any]) -> str:
-    """Return "good", "caution", "problem" or "open"; what should not be used as it is, is a problem."""
-    if verdict == "fails" and advice_for(name, quantities).headline:
-        return "problem"
-    return GRADES.get(verdict, "open")
+# Numbers for readers of the papers: printed on request, or if one of them fails and there is something to do.
+DETAILS = frozenset({
+    "size-angles", "cluster-bound", "largest-angle-bound", "cones-in-orthant", "expected-error",
+    "limiting-error", "streamed-radius", "anchor-margin", "conditioning", "support", "decode-consistency",
+    "mixing-on-halves", "weight-moments", "weight-correlation", "noise-level",
+})  # fmt: skip
+# A theorem that applies is worth a line; one that does not says nothing about the answer.
+THEOREMS = frozenset({"exact-clustering-bound", "recovery-bound", "lemma-1", "theorem-3"})
 
 
 def advice_for(name: str, quantities: Mapping[str, Any]) -> Advice:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nonneg._html import badge, table
-from nonneg.certificates.advice import advice_for, grade_of
+from nonneg.certificates.advice import DETAILS, THEOREMS, Advice, advice_for
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 
 
@@ -71,7 +71,9 @@ class Statement:
     @property
     def grade(self) -> str:
         """``"good"``, ``"caution"``, ``"problem"`` or ``"open"``: green, amber, red or gray in reports."""
-        return grade_of(self.name, self.verdict, self.quantities)
+        if self.verdict is Verdict.FAILS:
+            return "problem" if self.headline else "caution"
+        return "good" if self.holds else "open"
 
     @property
     def badge(self) -> str:
@@ -79,14 +81,25 @@ class Statement:
         return "caution" if self.grade == "caution" else str(self.verdict)
 
     @property
+    def is_detail(self) -> bool:
+        """Whether it is a number for readers of the papers, from which nothing follows for the answer."""
+        if self.verdict is Verdict.FAILS:
+            return self.advice.startswith("Nothing to do")
+        return self.name in DETAILS or (self.name in THEOREMS and not self.holds)
+
+    @property
     def advice(self) -> str:
         """What to do about a statement that fails; empty for others."""
-        return advice_for(self.name, self.quantities).todo if self.verdict is Verdict.FAILS else ""
+        return self._remedy.todo
 
     @property
     def headline(self) -> str:
         """What a report says first if the result should not be used as it is; empty otherwise."""
-        return advice_for(self.name, self.quantities).headline if self.verdict is Verdict.FAILS else ""
+        return self._remedy.headline
+
+    @property
+    def _remedy(self) -> Advice:
+        return advice_for(self.name, self.quantities) if self.verdict is Verdict.FAILS else Advice("")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the statement as plain values, ready for JSON.
@@ -196,6 +209,24 @@ class Certificate:
         joined.update((statement.name, statement) for statement in more)
         return Certificate(tuple(joined.values()))
 
+    def describe(self, verbose: bool = False) -> str:
+        """Return the statements as text, a line each; ``print(certificate)`` shows the same.
+
+        Parameters
+        ----------
+        verbose : bool, default False
+            Also those that are numbers for readers of the papers (`Statement.is_detail`).
+
+        Returns
+        -------
+        str
+            The last line has the number of statements that are not shown.
+        """
+        lines = [str(each) for each in self.statements if verbose or not each.is_detail]
+        if hidden := len(self.statements) - len(lines):
+            lines.append(f"({hidden} more for readers of the papers: describe(verbose=True))")
+        return "\n".join(lines) or "(no statements)"
+
     def as_dict(self) -> dict[str, Any]:
         """Return the certificate as plain values, ready for JSON.
 
@@ -223,7 +254,7 @@ class Certificate:
         return cls(tuple(Statement.from_dict(statement) for statement in values["statements"]))
 
     def __str__(self) -> str:
-        return "\n".join(str(statement) for statement in self.statements) or "(no statements)"
+        return self.describe()
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{statement.name}: {statement.verdict}" for statement in self.statements)
@@ -233,6 +264,7 @@ class Certificate:
         rows = [
             (badge(each.badge, each.grade), each.name, f"{each.sentence} {each.advice}".rstrip())
             for each in self.statements
+            if not each.is_detail
         ]
         return table(["verdict", "statement", "what it says"], rows) if rows else "(no statements)"
 

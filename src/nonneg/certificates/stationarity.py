@@ -165,10 +165,14 @@ def stationarity_statement(
         return Statement("stationarity", sentence, None, threshold, Verdict.NOT_VERIFIABLE, quantities)
     residual = max(values)
     holds = residual <= threshold
-    compared, no = ("at most", "") if holds else ("above", "not ")
+    size, point = (
+        f"normalized KKT residual is {residual:.2e}",
+        f"a stationary point of the {_named(loss)} loss",
+    )
     sentence = (
-        f"The normalized KKT residual is {residual:.2e}, {compared} {threshold:g}: the factors are {no}a "
-        f"stationary point of the {_named(loss)} loss to that precision."
+        f"The fit has converged to {point}: its {size}, at most {threshold:g}."
+        if holds
+        else f"The {size}, above {threshold:g}: the factors are not {point} to that precision."
     )
     return Statement(
         "stationarity", sentence, residual, threshold, Verdict.HOLDS if holds else Verdict.FAILS, quantities

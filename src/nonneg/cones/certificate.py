@@ -129,20 +129,15 @@ def _geometric_assumption(separation: ConeSeparation) -> Statement:
     if not separation.pairs:
         sentence = "There is only one cone, so there is nothing to separate it from."
     else:
-        sides = (
-            f"the axes are at least {_angle(separation.smallest_between)} apart, and three times the largest "
-            f"size angle plus the next is {_angle(separation.required)}"
-        )
-        sentence = f"The geometric assumption (2) {'holds' if separation.holds else 'fails'}: {sides}."
-        if separation.holds:
-            sentence += " Greedy clustering from any first point returns these clusters (Lemma 1)."
-        elif separation.clusters_are_exact:
-            sentence += (
-                " Still, points of one cone are nearer to one another than to those of other cones, so "
-                "greedy clustering from any first point returns these clusters."
-            )
+        if separation.holds or separation.clusters_are_exact:
+            sentence = "Greedy clustering from any first sample returns these clusters."
         else:
-            sentence += " Greedy clustering may depend on its first point, and other clusters may be as good."
+            sentence = "Greedy clustering may depend on its first sample: other clusters may be as good."
+        sentence += (
+            f" The axes of the cones are at least {_angle(separation.smallest_between)} apart; the geometric "
+            f"assumption (2), by which Lemma 1 proves that there are no others, asks for "
+            f"{_angle(separation.required)}."
+        )
     return Statement(
         "geometric-assumption",
         sentence,

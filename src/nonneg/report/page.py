@@ -39,7 +39,7 @@ def build_page(record: Record) -> str:
     """Write the page of a run: one file that needs no other and runs no script."""
     # The same values as in result.json: a page that is drawn from the file is the same.
     content = record.as_dict()
-    statements = [Statement.from_dict(entry) for entry in content["certificate"]]
+    statements = [one for one in map(Statement.from_dict, content["certificate"]) if not one.is_detail]
     # What should not be used as it is, is said first.
     problems = [each for each in statements if each.headline]
     numbers = content["data"] | content["result"]
@@ -83,7 +83,7 @@ def build_page(record: Record) -> str:
 
 def failures(record: Record) -> list[str]:
     """Say for the terminal what failed, and what to do about it: problems first."""
-    statements = [Statement.from_dict(entry) for entry in record.certificate]
+    statements = [one for one in map(Statement.from_dict, record.certificate) if not one.is_detail]
     said = [f"{one.headline} {one.sentence} {one.advice}" for one in statements if one.headline]
     cautions = [_title(one.name) for one in statements if one.grade == "caution"]
     return [*said, f"Cautions in the certificate: {', '.join(cautions)}."] if cautions else said
