@@ -60,7 +60,7 @@ def test_purity_and_facets_that_are_needed(purity, facets, verdict):
     assert found.verdict is verdict
     assert found.number == min(purity)
     assert found.threshold == 0.5
-    assert f"absent from at least {min(facets)} samples (needed: 3)" in found.sentence
+    assert f"number of samples without it is at least {min(facets)} (needed: 3)" in found.sentence
     assert found.quantities == {
         "smallest_purity": min(purity), "fewest_samples_on_a_facet": min(facets), "needed_purity": 0.5,
         "needed_samples_on_a_facet": 3,

@@ -83,8 +83,10 @@ BY_DESIGN = {
 # Numbers for readers of the papers: printed on request, or if one of them fails and there is something to do.
 DETAILS = frozenset({
     "size-angles", "cluster-bound", "largest-angle-bound", "cones-in-orthant", "expected-error",
-    "limiting-error", "streamed-radius", "anchor-margin", "conditioning", "support", "decode-consistency",
-    "mixing-on-halves", "weight-moments", "weight-correlation", "noise-level",
+    "limiting-error", "streamed-radius", "anchor-margin", "conditioning", "support", "largest-residual",
+    "eigenvectors", "orthogonality", "descent", "decomposition", "factored-covariances", "gaussian-bound",
+    "distance-from-joint-fit", "decode-consistency", "mixing-on-halves", "weight-moments", "noise-level",
+    "weight-correlation",
 })  # fmt: skip
 # A theorem that applies is worth a line; one that does not says nothing about the answer.
 THEOREMS = frozenset({"exact-clustering-bound", "recovery-bound", "lemma-1", "theorem-3"})

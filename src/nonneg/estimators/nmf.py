@@ -273,7 +273,7 @@ class NMF(FactorizingEstimator):
             n_jobs=self.n_jobs, signed_components=self.signed_components, verbose=self.verbose,
             callback=self.callback,
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
-            final_encoding=True, caller=type(self).__name__,
+            final_encoding=True, caller=getattr(self, "_caller", type(self).__name__),
         )  # fmt: skip
         self.reconstruction_err_ = reconstruction_error(
             data, result.W, result.H.T, beta=beta, penalties=penalties, value=result.loss

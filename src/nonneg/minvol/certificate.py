@@ -136,8 +136,8 @@ def scattering(found: Scatter, k: int) -> Statement:
         sentence = "One component is the mean of the samples; there is nothing to identify."
         return Statement("sufficiently-scattered", sentence, purity, None, Verdict.HOLDS, quantities)
     facts = (
-        f"the largest weight of every component is at least {purity:.3g} (needed: {needed:.3g}), and every "
-        f"component is absent from at least {fewest} samples (needed: {k - 1})"
+        f"the largest weight of every component is at least {purity:.3g} (needed: {needed:.3g}), and the "
+        f"number of samples without it is at least {fewest} (needed: {k - 1})"
     )
     if purity < needed - ZERO or fewest < k - 1:
         sentence = (

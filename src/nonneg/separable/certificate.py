@@ -170,9 +170,9 @@ def _averaged_noise(found: SelectionResult, vertices: FloatArray, n_samples: int
     size = float(np.linalg.norm(vertices - vertices.mean(axis=0), axis=1).max())
     number = largest / math.sqrt(p)
     sentence = (
-        f"Every vertex is an average of {p} samples, in which no noise of spectral norm {largest:.4g} "
-        f"(estimated outside the span of the vertices) exceeds {number:.4g}; the vertices are up to "
-        f"{size:.4g} from their mean. No recovery guarantee of smoothed SPA is published."
+        f"Every vertex is an average of {p} sample{'s' * (p > 1)}, in which no noise of spectral norm "
+        f"{largest:.4g} (estimated outside the span of the vertices) exceeds {number:.4g}; the vertices are "
+        f"up to {size:.4g} from their mean. No recovery guarantee of smoothed SPA is published."
     )
     quantities = {"noise": noise, "n_members": p, "size": size}
     return Statement(NAME, sentence, number, size, Verdict.NOT_VERIFIABLE, quantities)

@@ -70,7 +70,8 @@ def _reached(search: Search, n_nodes: int, lost: int, n_isolated: int) -> Statem
     told = ", and ".join(
         f"{count} {'has' if count == 1 else 'have'} {why}" for count, why in missing if count
     )
-    sentence = f"{what} {n_nodes - lost - n_isolated} of {n_nodes} nodes{'; ' * bool(told)}{told}."
+    reached = f"{n_nodes - lost - n_isolated} of {n_nodes} nodes; {told}" if told else f"all {n_nodes} nodes"
+    sentence = f"{what} {reached}."
     verdict = Verdict.HOLDS if share == 0 else Verdict.FAILS
     return Statement(
         "reached-nodes", sentence, share, 0.0, verdict, {"unreached": lost, "isolated": n_isolated}

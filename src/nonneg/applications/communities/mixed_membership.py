@@ -38,6 +38,7 @@ from nonneg.estimators._base import COUNT, NOT_NEGATIVE, SHARED_VALUES
 from nonneg.estimators.saving import Fields, SavableEstimator, StoredArray
 from nonneg.exceptions import InvalidDataError, NonnegWarning, ShapeError
 from nonneg.iteration import Progress
+from nonneg.iteration.progress import announce, phase
 from nonneg.metrics import clustering_accuracy, normalized_mutual_information
 
 
@@ -239,14 +240,16 @@ class MixedMembership(SavableEstimator):
             if self.n_communities == "auto":
                 parts = joined(graph)
                 self.number_ = count_communities(parts.adjacency, n_first=parts.n_first)
+                announce(f"MixedMembership: {self.number_['reason']}", self.verbose)
             k = int(self.n_communities) if self.number_ is None else self.number_["n_communities"]
             parts = joined(graph, k)
-            search = METHODS[name].run(
-                Problem(
-                    parts.adjacency, k, parts.n_first, energy=float(self.energy),
-                    params=params, rng=self.random_state, n_jobs=self.n_jobs,
-                )
+            problem = Problem(
+                parts.adjacency, k, parts.n_first, energy=float(self.energy),
+                params=params, rng=self.random_state, n_jobs=self.n_jobs,
             )  # fmt: skip
+            with phase(f"MixedMembership: looking for {k} communities", self.verbose):
+                search = METHODS[name].run(problem)
+            announce(f"MixedMembership: {k} communities by method={search.method!r}", self.verbose)
         # float32 in, float32 out; the eigenvectors are found in float64.
         dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
         filled = fill_unreached(search.memberships, self.unreached, METHODS[search.method].unreached)

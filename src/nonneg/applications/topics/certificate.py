@@ -37,12 +37,12 @@ def topic_statements(
 ) -> list[Statement]:
     """Say whether topics differ, what they rest on, and whether anchors are exclusive."""
     n = n_empty + int(n_documents.sum())
+    covered = f"{n_empty} of {n} documents contain no word of a topic, and have none."
     statements = [
         _differ(components, words),
         _supported(n_documents, min_documents),
         Statement(
-            "documents-covered",
-            f"{n - n_empty} of {n} documents contain a word of a topic; the others have no topic.",
+            "documents-covered", covered if n_empty else f"All {n} documents contain a word of a topic.",
             1.0 - n_empty / n, 1.0, Verdict.HOLDS if n_empty == 0 else Verdict.FAILS, {"n_empty": n_empty},
         ),
     ]  # fmt: skip
@@ -59,8 +59,7 @@ def _differ(components: FloatArray, words: IntArray) -> Statement:
     share, n_shared, first, second = max(pairs, key=lambda pair: pair[0], default=(0.0, 0, 0, 0))
     sentence = f"No two topics share more than half of their top words: at most {share:.0%}."
     if share > 0.5:
-        sentence = f"Topics {first} and {second} share {share:.0%} of their top words ({n_shared}): fewer "
-        sentence += "topics may suffice."
+        sentence = f"Topics {first} and {second} share {share:.0%} of their top words ({n_shared})."
     return Statement(
         "topics-differ", sentence, share, 0.5, Verdict.HOLDS if share <= 0.5 else Verdict.FAILS,
         {"similarity_count": sum(pair[1] for pair in pairs), "n_top_words": words.shape[1]},
@@ -73,7 +72,7 @@ def _supported(n_documents: IntArray, limit: int) -> Statement:
     if len(few):
         listed = ", ".join(f"{topic} ({n_documents[topic]})" for topic in few)
         sentence = f"Fewer than {limit} of {n_documents.sum()} documents have one of these as their main "
-        sentence += f"topic: topic {listed}. Fewer topics may suffice."
+        sentence += f"topic: topic {listed}."
     verdict = Verdict.FAILS if len(few) else Verdict.HOLDS
     return Statement("topics-supported", sentence, least, limit, verdict, {"n_few": len(few)})
 

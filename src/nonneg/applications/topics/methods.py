@@ -184,6 +184,7 @@ def _anchor_method(name: str) -> Callable[[Task], Topics]:
 
 def _fitted(task: Task, X: Any, factors: Mapping[str, FloatArray] | None = None, **options: Any) -> NMF:
     model = NMF(task.n_topics, random_state=task.rng, n_jobs=task.n_jobs, verbose=task.verbose, **options)
+    model._caller = "TopicModel"  # whom progress and messages name
     with warnings.catch_warnings():
         # Stopping at the limit is said in the certificate.
         warnings.filterwarnings("ignore", message="Maximum number of iterations")

@@ -1,0 +1,28 @@
+"""Progress of applications: lines that name the class of the user, and what it decided."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nonneg.applications import MixedMembership, TopicModel
+
+
+def test_communities_say_their_number_and_method(capsys):
+    graph = np.kron(np.eye(2), np.ones((6, 6)) - np.eye(6))
+    graph[5, 6] = graph[6, 5] = 1.0
+    model = MixedMembership("auto", random_state=0, verbose=1).fit(graph)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == f"MixedMembership: {model.number_['reason']}"
+    assert (
+        lines[-1]
+        == f"MixedMembership: {model.number_['n_communities']} communities by method={model.method_!r}"
+    )
+
+
+def test_topics_do_not_speak_of_another_estimator(capsys):
+    counts = np.random.default_rng(0).poisson(1.0, size=(40, 30))
+    for method in ("nmf", "kl"):
+        TopicModel(3, method=method, random_state=0, verbose=1).fit(counts)
+        said = capsys.readouterr().err
+        assert said.startswith("TopicModel: iteration")
+        assert "NMF:" not in said
