@@ -210,7 +210,7 @@ class Certificate:
         return Certificate(tuple(joined.values()))
 
     def describe(self, verbose: bool = False) -> str:
-        """Return the statements as text, a line each; ``print(certificate)`` shows the same.
+        """Return the statements as text, one per line; ``print(certificate)`` shows the same.
 
         Parameters
         ----------
