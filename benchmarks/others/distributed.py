@@ -140,10 +140,15 @@ def race(
     )  # fmt: skip
     about = {"shape": list(shape), "k": k, "cores": cores}
     rows: list[dict[str, Any]] = []
+
+    def add(row: dict[str, Any]) -> None:
+        rows.append(about | row)
+        print(json.dumps(rows[-1]), flush=True)
+
     with limited(cores), tempfile.TemporaryDirectory() as name:
         seconds, target = peer("scikit-learn cd", task)(30)
         target *= 1 + 1e-9
-        rows.append(
+        add(
             {
                 "method": "scikit-learn cd",
                 "status": "reached",
@@ -154,8 +159,8 @@ def race(
         )
         ours(task, target)
         taken, reached = ours(task, target)
-        rows.append({"method": "nonneg", "seconds": taken, "loss": reached,
-                     "status": "reached" if reached <= target else "missed"})  # fmt: skip
+        status = "reached" if reached <= target else "missed"
+        add({"method": "nonneg", "seconds": taken, "loss": reached, "status": status})
         runs = {each: peer(each, task) for each in peers}
         if words:
             folder = Path(name)
@@ -165,12 +170,9 @@ def race(
             runs |= {f"pyDNMFk {each}": pydnmfk(words, folder, task, each) for each in ("hals", "bcd", "mu")}
         for method, run in runs.items():
             try:
-                rows.append({"method": method} | to_target(run, target))
+                add({"method": method} | to_target(run, target))
             except CannotRunError as error:
-                rows.append({"method": method, "status": f"failed: {error}", "seconds": None})
-    rows = [about | row for row in rows]
-    for row in rows:
-        sys.stdout.write(json.dumps(row) + "\n")
+                add({"method": method, "status": f"failed: {error}", "seconds": None})
     return rows
 
 
