@@ -35,6 +35,8 @@ from benchmarks.race import tiny_task
 claim = importlib.import_module("benchmarks." + sys.argv[1]).CLAIM
 targets, repeats, n_init = json.loads(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 for case in claim.cases:
+    if not any(part in case.name for part in sys.argv[5].split(",")):
+        continue
     X, _ = case.load(np.dtype("float64"))
     k = case.n_components
     scale = np.sqrt(X.mean() / k)
@@ -62,9 +64,9 @@ def environment(tree: Path) -> dict[str, str]:
     return os.environ | single | {"PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree), inherited])}
 
 
-def fits(tree: Path, claim: str, targets: dict[str, float], repeats: int) -> dict[str, float]:
+def fits(tree: Path, claim: str, cases: str, targets: dict[str, float], repeats: int) -> dict[str, float]:
     """Return seconds by case and initialization, or losses to reach where there is no target yet."""
-    command = [sys.executable, "-c", FITS, claim, json.dumps(targets), str(repeats), str(N_INIT)]
+    command = [sys.executable, "-c", FITS, claim, json.dumps(targets), str(repeats), str(N_INIT), cases]
     done = subprocess.run(
         command, cwd=tree, env=environment(tree), stdout=subprocess.PIPE, text=True, check=True
     )
@@ -88,17 +90,20 @@ def main() -> None:
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path)
     parser.add_argument("--only", default=",".join([*RACES, *ITERATIONS]))
+    parser.add_argument("--cases", default="", help="parts of the names of cases, separated by commas")
     parser.add_argument("--turns", type=int, default=3, help="turns of each tree")
     options = parser.parse_args()
     trees = {"before": options.old.resolve(), "after": options.new.resolve()}
     rows = []
     for claim in options.only.split(","):
-        targets = fits(trees["before"], claim, {}, 1) if claim in RACES else {}
+        targets = fits(trees["before"], claim, options.cases, {}, 1) if claim in RACES else {}
         taken: dict[str, dict[str, list[float]]] = {}
         for _ in range(options.turns):
             for name, tree in trees.items():
                 measured = (
-                    fits(tree, claim, targets, 2) if targets else iterations(tree, claim, ITERATIONS[claim])
+                    fits(tree, claim, options.cases, targets, 2)
+                    if targets
+                    else iterations(tree, claim, options.cases or ITERATIONS[claim])
                 )
                 for case, seconds in measured.items():
                     taken.setdefault(case, {}).setdefault(name, []).append(seconds)

@@ -159,4 +159,3 @@ def test_sums_of_entries(rng):
     assert rows.absolute_sum(a) == pytest.approx(np.abs(a).sum())
     assert rows.product_sum(a, b) == pytest.approx(np.sum(a * b))
     np.testing.assert_allclose(rows.extrapolated(a, b, 0.4), np.maximum(a + 0.4 * (a - b), 0))
-    np.testing.assert_array_equal(rows.converted(a, np.float32), a.astype(np.float32))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,8 @@ class WeightedGrams:
     weights: Any
     other: Any
     ridge: float = 0.0
+    # The products of pairs where they are few; `replace` hands them on to other weights.
+    pairs: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def dense(self) -> DenseGrams:
         """Return the matrices stored densely."""
@@ -144,9 +147,12 @@ class WeightedGrams:
         for first in range(0, n_other, step):
             last = min(first + step, n_other)
             weights = xp.astype(self.weights[start:stop, first:last], self.other.dtype, copy=False)
-            total = total + weights @ self._pairs(first, last)
+            pairs = self.pairs[first] if first in self.pairs else self._pairs(first, last)
+            if step >= n_other:
+                self.pairs[first] = pairs
+            total = total + weights @ pairs
         if isinstance(total, np.ndarray):
-            total = total[:, _places_of_pairs(k)]
+            total = np.take(total, _places_of_pairs(k), axis=1)  # by rows; an index would give columns
         total = xp.reshape(total, (stop - start, k, k))
         return _plus_ridge(total, self.ridge) if self.ridge else total
 
@@ -156,7 +162,7 @@ class WeightedGrams:
         if isinstance(some, np.ndarray):
             # Half of them: the matrices are symmetric. Elsewhere indices would be copied to the device.
             one, two = np.triu_indices(some.shape[1])
-            return some[:, one] * some[:, two]
+            return np.take(some, one, axis=1) * np.take(some, two, axis=1)
         xp = array_namespace(some)
         return xp.reshape(some[:, :, None] * some[:, None, :], (some.shape[0], -1))
 
@@ -181,6 +187,7 @@ class WeightedGrams:
         return scalar(total)
 
 
+@lru_cache(maxsize=8)
 def _places_of_pairs(k: int) -> Any:
     """Return where the entries of a symmetric matrix are in the list of its upper half."""
     places = np.empty((k, k), dtype=np.intp)

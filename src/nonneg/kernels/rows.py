@@ -96,11 +96,6 @@ def extrapolated(new: Any, old: Any, momentum: Any) -> Any:
     return np.maximum(new + momentum * (new - old), 0)
 
 
-def converted(array: Any, dtype: Any) -> Any:
-    """Return the entries in another dtype."""
-    return map_rows(lambda rows: rows.astype(dtype), array, dtype=dtype)
-
-
 def gram_of(factor: Any, other: Any = None) -> Any:
     """Return factor' other; factor' factor by default."""
     other = factor if other is None else other

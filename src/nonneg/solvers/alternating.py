@@ -32,7 +32,7 @@ class AlternatingState(ExtrapolatedState):
     """The accepted pair, what extrapolation remembers, and what acceleration does."""
 
     violation: float = 0.0  # of the optimality conditions, where the iteration began
-    uncompressed: bool = False  # see `acceleration`: whether compressed data were left
+    level: int = 0  # see `acceleration`: how many forms of cheaper data were left
     n_iter: int = 0  # after how many iterations
     first: float = 0.0  # the violation in the first one
     signed: bool = False  # whether H may have any sign

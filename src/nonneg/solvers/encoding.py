@@ -22,7 +22,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.matrix import rows_per_block
 from nonneg.kernels.beta_products import kl_passes
-from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
+from nonneg.kernels.grams import Gram, SharedGram, WeightedGrams, quadratic_form
 from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import gram_of, map_rows, product_sum
 from nonneg.kernels.sparse_products import row_sums
@@ -121,7 +121,7 @@ def _encode_block(
         return (_encode_sparse_array(block, Ht, loss, *options),), ()
     by_nonzeros = local and loss.beta == 1 and not loss.offset and block.container == "dense"
     shared = shared_correlations(loss.beta, Ht, block.xp.sum(Ht, axis=1))
-    squares = Ht * Ht + damping(Ht)
+    squares, hessians = Ht * Ht + damping(Ht), WeightedGrams(None, Ht, penalties.l2_W)
 
     def step(number: int, rows: Any, factor: Array, residuals: Array) -> tuple[Array, Array, Any]:
         (x, mask), v = rows, factor @ Ht.T
@@ -130,7 +130,7 @@ def _encode_block(
         own, exact = number >= SHARED_STEPS, None
         if own and not loss.convex:
             exact = residuals < NEAR * 0.1 ** (number // PATIENCE)
-        model = None if own else shared
+        model = hessians if own else shared
         new, _, residuals = newton_step(loss, penalties, mask, x, v, factor, Ht, squares, model, exact)
         done = _done(number, residuals, tol)
         if exact is not None:

@@ -154,7 +154,7 @@ def factorize(
     shuffle : bool, default False
         Whether to visit the components in random order in coordinate descent.
     accelerate : bool, default True
-        Whether HALS may run most iterations on compressed data in float32, if X is dense and large enough.
+        Whether HALS may run most iterations on compressed data or in float32, if X is dense and large enough.
         Loss, stopping rule and certificate are those of X. Iterations count by their cost.
     device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
         Where data in host memory or in a file are processed: on a GPU through PyTorch, with NumPy

@@ -93,6 +93,6 @@ def hals(
     state = AlternatingState(W, Ht, momentum=momentum, signed=signed)
     if accelerate and momentum and len(of_H) == k and data.container in CONTAINERS:
         faster = AcceleratedProblem(problem, k, inner_passes, max_iter=max_iter, tol=tol)
-        if faster.pays:
+        if faster.levels:
             return faster.step, state
     return problem.step, state

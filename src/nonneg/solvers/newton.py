@@ -17,7 +17,7 @@ end with the Hessians of the rows themselves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -98,13 +98,13 @@ def newton_step(
     factor: Array,
     other: Array,
     squares: Array,
-    correlations: Array | None,
+    model: Array | WeightedGrams,
     exact: Array | None = None,
 ) -> tuple[Array, Array, Array]:
     """Move a block of rows by one guarded Newton step; return them, their model and their residuals.
 
-    `x` and the model `v` include the offset of the loss; the memory of `v` is used again. Without
-    `correlations` every row has its own Hessian. Factors may have a first axis of several restarts.
+    `x` and the model `v` include the offset of the loss; the memory of `v` is used again. Hessians share the
+    correlations in `model`, or are its matrices. Factors may have a first axis of several restarts.
     """
     xp, l1, l2 = array_namespace(factor), penalties.l1_W, penalties.l2_W
     bounds, kernels, other_T = (loss.beta, loss.lower_bound), _kernels(factor), xp.matrix_transpose(other)
@@ -115,11 +115,11 @@ def newton_step(
     if l1 or l2:
         gradient = gradient + (l1 + l2 * factor)
     before = v
-    if correlations is None:
-        hessians = WeightedGrams(curvature, other, l2).dense().matrices
+    if isinstance(model, WeightedGrams):
+        hessians = replace(model, weights=curvature).dense().matrices
         found = own_targets(factor, gradient, hessians, l1, l2)
     else:
-        found = newton_targets(factor, gradient, curvature @ squares + l2, correlations, None, l1, l2)
+        found = newton_targets(factor, gradient, curvature @ squares + l2, model, None, l1, l2)
     direction, residuals, *along_rows = found
     del slope, curvature
     v, steps = kernels.line_search(x, v, direction @ other_T, mask, *bounds, *along_rows)
