@@ -52,7 +52,7 @@ anndata.AnnData(single_cells(2000, 500, n_programs=8, rng=0).X).write_h5ad("cell
 
 @dataclass(frozen=True)
 class Way:
-    """What a user installs, code that writes the data (not timed), and the command that gives the answer."""
+    """Packages to install, code that writes the data (not timed), and the command that gives the answer."""
 
     extras: str
     data: str

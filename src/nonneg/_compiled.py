@@ -11,7 +11,7 @@ from typing import Any
 from nonneg.exceptions import InvalidParameterError, NonnegWarning
 
 LEVELS = ("none", "baseline", "avx2", "avx512")
-"""What the environment variable NONNEG_CORE may lower the choice to."""
+"""Levels to which the environment variable NONNEG_CORE may lower the choice."""
 
 
 def instruction_set() -> str:

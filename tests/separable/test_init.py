@@ -1,4 +1,4 @@
-"""What may be given as a start, and that it names samples of X whatever steps come before the search."""
+"""Accepted initializations; they name samples of X whatever steps come before the search."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from nonneg.exceptions import InvalidParameterError, UnknownNameError
 
 
 class Verdict(StrEnum):
-    """What was found out about a statement."""
+    """Verdict on a statement."""
 
     HOLDS = "holds"
     FAILS = "fails"

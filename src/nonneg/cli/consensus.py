@@ -16,7 +16,7 @@ RESTARTS = """
 --n-jobs N: number of restarts to run at once (default: one per core)
 --checkpoint DIR: folder for finished restarts; running the same command again resumes a killed run
 """.strip()
-"""What `consensus` and `signatures` share."""
+"""Options that `consensus` and `signatures` share."""
 OPTIONS = f"""
 file FILE: .h5ad, 10x .h5 or folder, .npy .npz .csv .tsv (.gz) .mtx .mat .parquet; counts
 

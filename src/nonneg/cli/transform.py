@@ -43,7 +43,7 @@ _KINDS = {
     "a hyperspectral cube": f"{_CUBE}--variable NAME",  # declared for tables
     "sound files": "",
 }
-"""What models are applied to, with the options that say something about it."""
+"""Inputs of models, with the options that concern them."""
 OPTIONS = f"""
 model MODEL: saved model, or a folder of results that contains model.npz
 files FILE+: new data: a table as for `nonneg fit`, texts as for `nonneg topics` (also several files or

@@ -20,7 +20,7 @@ PIXELS = """
 --mask FILE: .npy, True for pixels to use
 --no-data X: value of pixels without data (may be nan)
 """.strip()
-"""What `unmix` and `transform` share."""
+"""Options that `unmix` and `transform` share."""
 OPTIONS = f"""
 cube FILE?: .npy, .npz, .mat or ENVI (.hdr), rows x columns x bands
 --example: use a generated image of four materials

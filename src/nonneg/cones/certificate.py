@@ -23,7 +23,7 @@ from nonneg.exceptions import ShapeError
 ROUNDING = 1e-8
 """By how much a measured error may exceed a bound, as a share of the norm of the data."""
 STREAM_ROUNDING = 1e-13
-"""What rounding may hide of the squared error of a stream, as a share of the squared norm."""
+"""Rounding error of the squared error of a stream, as a share of the squared norm."""
 
 
 def cone_statements(

@@ -25,7 +25,7 @@ _SHOWN = 300
 
 @dataclass(frozen=True)
 class ConsensusOptions:
-    """How components are combined."""
+    """Options for combining components."""
 
     clustering: str = "kmeans"
     density_threshold: float = 0.5

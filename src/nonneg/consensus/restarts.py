@@ -45,7 +45,7 @@ DENSE_ENTRIES, DENSE_SHARE, DENSE_MEMORY = 1 << 27, 0.02, 0.125
 
 @dataclass(frozen=True)
 class RestartOptions:
-    """What all restarts share."""
+    """Data and options that all restarts share."""
 
     beta: float
     max_iter: int = 1000

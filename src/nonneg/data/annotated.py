@@ -40,7 +40,7 @@ class AnnDataMatrix:
 
     @property
     def place(self) -> str:
-        """Where the entries are, as a user would type it."""
+        """Place of the entries, as a user would type it."""
         return "adata.X" if self.layer is None else f"adata.layers[{self.layer!r}]"
 
     def variables(self) -> Any:

@@ -43,7 +43,7 @@ KEEP = (
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What a caller of `wrap` asks of the data.
+    """Requirements of a caller of `wrap` on the data.
 
     Attributes
     ----------

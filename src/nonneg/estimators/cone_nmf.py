@@ -28,7 +28,7 @@ from nonneg.losses.penalties import Penalties
 from nonneg.solvers.certificate import certify
 
 NUMBER_OF_CONES = ("singular-value-ratio",)
-"""How "auto" estimates the number of cones, as Liu & Tan do."""
+"""Method by which "auto" estimates the number of cones, as Liu & Tan do."""
 
 
 @dataclass(eq=False, repr=False)

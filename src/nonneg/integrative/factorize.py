@@ -37,7 +37,7 @@ _POWER, _OVERSAMPLING = 6, 8
 
 @dataclass(frozen=True)
 class IntegrativeResult:
-    """What a fit found."""
+    """Result of an integrative factorization."""
 
     W: list[SampleArray]  # one per data set
     components: Components

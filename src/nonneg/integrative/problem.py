@@ -56,7 +56,7 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Sums:
-    """What the components need to know of a data set and its weights."""
+    """Sums over a data set and its weights from which the components follow."""
 
     gram: Array  # W'W
     cross: Array  # X'W, scaled

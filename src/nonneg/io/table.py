@@ -21,12 +21,12 @@ from nonneg.exceptions import (
 )
 
 Presence: TypeAlias = bool | Literal["auto"]
-"""Whether a header or an index column is there: yes, no, or look and decide."""
+"""Presence of a header or an index column: yes, no, or look and decide."""
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What the caller knows about a file; a reader uses what concerns its format."""
+    """Options of a reader; each reader uses those of its format."""
 
     header: Presence = "auto"
     index: Presence = "auto"

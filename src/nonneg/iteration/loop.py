@@ -202,7 +202,7 @@ def changed(state: State, **changes: Any) -> State:
     return new
 
 
-# What a state may become: the state with the numbers that it will have, a function that returns the new
+# Candidate for the next state: the state with the numbers that it will have, a function that returns the new
 # values of other fields by name, and the numbers that this function takes besides the state.
 Candidate: TypeAlias = tuple[Any, ...]
 Candidates: TypeAlias = Generator[Candidate, dict[str, Any], None]

@@ -54,7 +54,7 @@ class CoordinateDescent:
 
 
 class Updated(NamedTuple):
-    """What an update returns; numbers on a GPU stay there."""
+    """Result of an update; numbers on a GPU stay there."""
 
     new: Any  # the updated rows
     chosen: Any  # the same, extrapolated

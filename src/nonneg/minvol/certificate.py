@@ -1,4 +1,4 @@
-"""What is known about a minimum-volume fit."""
+"""Certificate of a minimum-volume fit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ZERO = 1e-6
 
 @dataclass(frozen=True)
 class Scatter:
-    """How the rows of W spread over the simplex."""
+    """Scatter of the rows of W over the simplex."""
 
     purity: FloatArray  # the largest weight of each component, relative to the sum of its row
     facets: Any  # the number of samples without each component

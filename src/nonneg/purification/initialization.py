@@ -42,7 +42,7 @@ Select: TypeAlias = Callable[[FloatArray, int], IntArray]
 
 @dataclass(frozen=True)
 class InitQuality:
-    """What the data say about an initialization.
+    """Quality of an initialization, measured on the data.
 
     Attributes
     ----------

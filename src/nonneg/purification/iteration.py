@@ -29,7 +29,7 @@ VANISHED = 1e-12
 
 @dataclass(frozen=True)
 class PurificationState:
-    """What a run passes from iteration to iteration."""
+    """State of a run between iterations."""
 
     H: FloatArray  # the current features, one per row
     threshold: FloatArray  # the current threshold, noise aside
@@ -161,7 +161,7 @@ class Iteration:
 
 @dataclass(frozen=True)
 class OnlineState:
-    """What online purification keeps of the samples so far."""
+    """Summary that online purification keeps of the samples so far."""
 
     state: PurificationState  # features, threshold and noise
     past: Moments | None = None  # decayed moments of the mini-batches that made the features

@@ -33,7 +33,7 @@ class SamplesExhausted(Exception):
 
 
 class Samples(Protocol):
-    """What an iteration may ask for."""
+    """Interface of the samples for an iteration."""
 
     n_columns: int
     dtype: Any

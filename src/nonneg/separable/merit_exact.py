@@ -398,7 +398,7 @@ class WorkingSets:
 
 @dataclass(frozen=True)
 class Splitting:
-    """Where ADMM stands: the variables, which the next solution begins with."""
+    """State of ADMM: the variables, with which the next solution begins."""
 
     split: Array  # Z: nonnegative, with capped rows
     dual: Array  # U, the scaled dual variable

@@ -15,7 +15,7 @@ from nonneg.iteration import History, StopReason
 
 @dataclass(frozen=True)
 class SelectionResult:
-    """Which samples are the anchors, and how they were found.
+    """Anchors of the data and the method that selected them.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.leastsquares.simplex import simplex_least_squares
 from nonneg.separable.result import SelectionResult
 
-# How far a sum of features may be from one: rounding in single precision.
+# Tolerance of a sum of features to one: rounding in single precision.
 SUM_TOL = 1e-6
 
 

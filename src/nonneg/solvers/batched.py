@@ -43,7 +43,7 @@ ARRAYS = {"hals": (0, 24), "newton": (9, 40)}
 MEMORY_PART = 0.5
 # Iterations between two looks at the decrease of the error.
 WINDOW = SlowDecrease().window
-# Why a restart has ended.
+# Reason for the end of a restart.
 CONVERGED, MAX_ITER = 1.0, 2.0
 REASONS = {0.0: StopReason.INTERRUPTED, CONVERGED: StopReason.CONVERGED, MAX_ITER: StopReason.MAX_ITER}
 # Iterations of a batch at most: all that was measured stays on the GPU until a restart leaves.

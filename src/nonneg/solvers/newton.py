@@ -46,7 +46,7 @@ from nonneg.solvers.mu import update_ratio
 TRIES = 8
 # Steps of columns are powers of two, so that the rounding of losses does not change them, and at least this.
 SHORTEST = 2.0**-4
-# What is to be gained below this part of the loss drowns in rounding: in float32 losses of one pair differ by
+# A gain below this part of the loss drowns in rounding: in float32 losses of one pair differ by
 # 5e-9 of themselves (mutations, 96 x 2700, k=20).
 NOTHING = {"float64": 1e-14, "float32": 1e-9}
 # The part of the squared mean of a component that is added to its squares in the diagonals of Hessians: a row
@@ -211,7 +211,7 @@ def own_targets(factor: Array, gradient: Array, hessians: Array, l1: float, l2: 
 
 @dataclass(frozen=True)
 class RowPass:
-    """What a pass needs besides the rows: the same for all blocks."""
+    """Arguments of a pass besides the rows: the same for all blocks."""
 
     Ht: Array  # the present H'
     loss: BetaLoss  # the divergence

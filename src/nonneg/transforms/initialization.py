@@ -16,8 +16,8 @@ from nonneg.transforms.covariances import FrameCovariances
 from nonneg.transforms.rotations.group import closest_orthogonal, orthogonality_error, random_orthogonal
 from nonneg.transforms.state import TransformState, transformed_frames
 
-# How far a given transform may be from orthogonal: float32 and rounding to a few digits are accepted. It is
-# replaced by the closest orthogonal matrix.
+# Tolerance of the orthogonality of a given transform: float32 and rounding to a few digits are accepted. The
+# transform is replaced by the closest orthogonal matrix.
 NEARLY_ORTHOGONAL = 1e-4
 
 

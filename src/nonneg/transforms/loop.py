@@ -50,7 +50,7 @@ class SmallGradient:
 
 @dataclass(frozen=True)
 class BatchRun:
-    """How a batch of restarts ended."""
+    """End of a batch of restarts."""
 
     run: Run[Any]  # of the loop
     n_restarts: int  # how many there were
@@ -73,7 +73,7 @@ class BatchRun:
 
     @property
     def losses(self) -> FloatArray:
-        """What was minimized, at the end of each restart; infinite where it is NaN."""
+        """Final objective of each restart; infinite where it is NaN."""
         losses = self.last("loss")
         return np.where(np.isnan(losses), np.inf, losses)
 

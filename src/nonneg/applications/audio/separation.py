@@ -266,12 +266,12 @@ class SourceSeparation(SavableEstimator):
 
     @property
     def history_(self) -> Any:
-        """What was measured after each iteration of the model's fit."""
+        """Measures after each iteration of the model's fit."""
         return self.model_.history_
 
     @property
     def certificate_(self) -> Certificate:
-        """What is known about the fit: about the model, the grouping and the balance of the sources."""
+        """Statements about the model, the grouping and the balance of the sources."""
         proposals = dict(zip(PROPOSALS, self.proposals_.tolist(), strict=False))
         return separation_certificate(
             self.model_.certificate_, self.energy_shares_, proposals, self.divergences_

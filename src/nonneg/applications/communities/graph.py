@@ -61,17 +61,17 @@ class Graph:
 
     @property
     def kind(self) -> str:
-        """What kind of graph it is: "undirected", "directed" or "bipartite"."""
+        """Kind of graph: "undirected", "directed" or "bipartite"."""
         return "directed" if self.directed else "undirected" if self.sides is None else "bipartite"
 
     @property
     def n_nodes(self) -> int:
-        """How many nodes there are."""
+        """Number of nodes."""
         return int(self.adjacency.shape[0])
 
     @property
     def n_edges(self) -> int:
-        """How many edges there are, loops included."""
+        """Number of edges, loops included."""
         if self.directed:
             return int(self.adjacency.nnz)
         loops = int(np.count_nonzero(self.adjacency.diagonal()))
@@ -102,7 +102,7 @@ STORED_GRAPH = {
         "sides": StoredArray("n_nodes", kind="i", optional=True),
     }
 }
-"""What a saved model holds of its graph."""
+"""Stored part of the graph in a saved model."""
 
 
 def as_graph(
@@ -290,7 +290,7 @@ def _symmetric(adjacency: SparseMatrix) -> SparseMatrix:
 
 
 class Joined(NamedTuple):
-    """What the methods see of a graph: the nodes with an edge."""
+    """Part of a graph that the methods see: the nodes with an edge."""
 
     adjacency: SparseMatrix  # CSR, symmetric
     nodes: IntArray  # which node a row stands for

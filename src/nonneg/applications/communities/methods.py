@@ -64,7 +64,7 @@ class Problem:
 
 
 class Memberships(NamedTuple):
-    """How much every node belongs to every community."""
+    """Memberships of every node in every community."""
 
     values: FloatArray  # rows sum to one, but those of nodes that are not reached
     reached: BoolArray  # which nodes have a row that is more than rounding
@@ -73,7 +73,7 @@ class Memberships(NamedTuple):
 
 @dataclass(frozen=True)
 class Search:
-    """What a method finds."""
+    """Result of a method."""
 
     method: str
     pairs: Eigenpairs

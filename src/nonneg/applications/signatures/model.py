@@ -194,7 +194,7 @@ class MutationalSignatures(SavableEstimator):
 
     @property
     def rank_reason_(self) -> str:
-        """Why this number is recommended."""
+        """Reason for the recommended number."""
         return self.consensus_.rank_reason_.replace("component", "signature")
 
     @property
@@ -209,7 +209,7 @@ class MutationalSignatures(SavableEstimator):
 
     @property
     def certificate_(self) -> Certificate:
-        """How stable each signature is."""
+        """Stability of each signature."""
         return self.consensus_.certificate_
 
     def use_rank(self, n_signatures: int, X: Any) -> MutationalSignatures:

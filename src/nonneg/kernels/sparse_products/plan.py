@@ -1,4 +1,4 @@
-"""How the rows of a CSR matrix are shared on a GPU: long rows are cut into parts of bounded length."""
+"""Division of the rows of a CSR matrix on a GPU: long rows are cut into parts of bounded length."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Line(Protocol):
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Where a search ended."""
+    """End of a line search."""
 
     point: Point  # the points taken; that of step 0 where no step decreased the value
     step: Array  # the steps taken
