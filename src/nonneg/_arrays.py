@@ -163,10 +163,10 @@ def serves_tensors(function: Function) -> Function:
         if not any(map(is_cpu_tensor, arrays)):
             return function(*arrays, **options)
         views = {name: numpy_view(option) for name, option in options.items()}
-        found = function(*map(numpy_view, arrays), **views)
-        if isinstance(found, tuple):
-            return tuple(tensor_view(part) if isinstance(part, np.ndarray) else part for part in found)
-        return tensor_view(found)
+        results = function(*map(numpy_view, arrays), **views)
+        if isinstance(results, tuple):
+            return tuple(tensor_view(part) if isinstance(part, np.ndarray) else part for part in results)
+        return tensor_view(results)
 
     return cast(Function, served)
 

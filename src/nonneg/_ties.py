@@ -31,12 +31,12 @@ def fixed_vectors(values: Any, vectors: Any, repeated: float = REPEATED) -> Any:
     """Return eigenvectors with signs that are fixed, and a fixed basis where an eigenvalue is repeated."""
     size = float(np.abs(values).max(initial=0.0))
     gaps = np.abs(np.diff(values)) > repeated * size
-    found = vectors.copy()
+    fixed = vectors.copy()
     for group in np.split(np.arange(len(values)), np.flatnonzero(gaps) + 1):
         # The vectors of zero are left alone: there may be many, and nothing is made of them.
         if len(group) > 1 and abs(values[group[0]]) > repeated * size:
-            found[:, group] = _fixed_basis(vectors[:, group])
-    return found * vector_signs(found)
+            fixed[:, group] = _fixed_basis(vectors[:, group])
+    return fixed * vector_signs(fixed)
 
 
 def _fixed_basis(basis: FloatArray) -> FloatArray:

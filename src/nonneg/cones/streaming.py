@@ -88,8 +88,8 @@ class ConeStream:
 
     def directions(self) -> tuple[FloatArray, FloatArray]:
         """Return the direction of every cone and how much of its squared norm it holds at least."""
-        found = [leading_direction(sketch) for sketch in self.sketches]
-        return np.stack([row for row, _ in found]), np.array([square for _, square in found])
+        pairs = [leading_direction(sketch) for sketch in self.sketches]
+        return np.stack([row for row, _ in pairs]), np.array([square for _, square in pairs])
 
 
 def update_stream(state: ConeStream, data: DataMatrix) -> ConeStream:

@@ -120,12 +120,12 @@ def _kept(density: FloatArray, k: int, options: ConsensusOptions) -> IntArray:
 
 def _draws(unit: FloatArray, labels: IntArray, k: int) -> FloatArray:
     """Return the components of the restarts that have one in every cluster, in the order of the clusters."""
-    found = []
+    complete = []
     for first in range(0, len(labels), k):
         places = {int(label): first + at for at, label in enumerate(labels[first : first + k])}
         if all(a in places for a in range(k)):
-            found.append(unit[[places[a] for a in range(k)]])
-    draws = np.array(found).reshape(-1, k, unit.shape[1])
+            complete.append(unit[[places[a] for a in range(k)]])
+    draws = np.array(complete).reshape(-1, k, unit.shape[1])
     return (draws / draws.sum(axis=2, keepdims=True)).astype(np.float32)
 
 

@@ -149,14 +149,14 @@ def variable_genes(counts: Any, n_genes: int) -> IntArray:
     if n_genes < 1:
         raise InvalidParameterError(f"n_genes must be an integer of at least 1, got {n_genes!r}.")
     mean, variance = _column_moments(*_per_million(counts))
-    found = mean > 0
-    fano = np.where(found, variance / np.where(found, mean, 1.0), 0.0)
+    expressed = mean > 0
+    fano = np.where(expressed, variance / np.where(expressed, mean, 1.0), 0.0)
     top = np.argsort(-mean, kind="stable")[:20]
     slope = float(np.min(np.sqrt(variance[top]) / np.where(mean[top] > 0, mean[top], np.inf))) ** 2
     inner = _between(mean) & _between(fano)
     intercept = float(np.median(fano[inner] if inner.any() else fano))
-    ratio = np.where(found, fano / np.maximum(slope * mean + intercept, np.finfo(float).tiny), -1.0)
-    return np.sort(np.argsort(-ratio, kind="stable")[: min(n_genes, int(found.sum()))])
+    ratio = np.where(expressed, fano / np.maximum(slope * mean + intercept, np.finfo(float).tiny), -1.0)
+    return np.sort(np.argsort(-ratio, kind="stable")[: min(n_genes, int(expressed.sum()))])
 
 
 def _between(values: FloatArray) -> Any:

@@ -67,12 +67,12 @@ class AnnDataMatrix:
     def stored(self) -> Any:
         """Return the entries of all variables, as AnnData holds them."""
         if self.layer is None:
-            found = self.adata.X
-            if found is None:
+            entries = self.adata.X
+            if entries is None:
                 raise InvalidDataError(
                     f"adata.X is None. {self._layers()} Pass layer='NAME' for one of them."
                 )
-            return found
+            return entries
         if self.layer not in self.adata.layers:
             raise UnknownNameError.of("layer", self.layer, self._layer_names(), other="None for X")
         return self.adata.layers[self.layer]

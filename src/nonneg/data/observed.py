@@ -271,11 +271,11 @@ def checked_entry_weights(given: Any, shape: tuple[int, int], name: str) -> Entr
     if sp.issparse(values):
         values = sp.csr_array(values, dtype=np.float64, copy=True)
         values.sum_duplicates()
-    found = EntryWeights(values, absent)
-    low, high = _check(found, name, deviations)
+    weights = EntryWeights(values, absent)
+    low, high = _check(weights, name, deviations)
     if low == high == 1:
         return None
-    return _inverse_squares(found) if deviations else found
+    return _inverse_squares(weights) if deviations else weights
 
 
 def _rule(deviations: bool) -> str:

@@ -344,16 +344,16 @@ def eckart_young_bound(data: DataMatrix, k: int) -> EckartYoungBound:
     probability = 0.0
     if gram_is_cheaper(data, k):
         values = np.linalg.eigvalsh(gram_matrix(data))[::-1]
-        found = float(np.sum(values[:k]))
+        captured = float(np.sum(values[:k]))
         # The computed eigenvalues are those of a Gram matrix within rounding of the true one.
-        most = found + k * rounding * float(values[0])
+        most = captured + k * rounding * float(values[0])
     else:
         # Vectors that depend on the entries: no matrix can be built to be orthogonal to them.
         source = np.random.default_rng(int(fingerprint(data)[:16], 16))
-        found, most = _largest_sum(data, k, source, rounding)
+        captured, most = _largest_sum(data, k, source, rounding)
         probability = FAILURE_PROBABILITY
     rest = square - most - machine_epsilon(data) * square
-    return EckartYoungBound(_root(rest / square), _root((square - found) / square), norm, probability)
+    return EckartYoungBound(_root(rest / square), _root((square - captured) / square), norm, probability)
 
 
 def _largest_sum(

@@ -222,10 +222,10 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
             The product W H, of the same array type as `X`.
         """
         check_is_fitted(self)
-        found = reconstructed(X, self.components_)
-        if hasattr(found, "iloc") and hasattr(self, "feature_names_in_"):
-            found.columns = self.feature_names_in_
-        return found
+        reconstruction = reconstructed(X, self.components_)
+        if hasattr(reconstruction, "iloc") and hasattr(self, "feature_names_in_"):
+            reconstruction.columns = self.feature_names_in_
+        return reconstruction
 
     def score(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
         """Return the negative mean deviance of the entries of X from W H.

@@ -46,9 +46,9 @@ def checked_memory(memory: Any) -> int:
         return memory_limit() // 2
     given = memory
     if isinstance(memory, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?)(i?)b?\s*", memory.lower())
-        if found is not None:
-            number, unit, binary = found.groups()
+        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?)(i?)b?\s*", memory.lower())
+        if match is not None:
+            number, unit, binary = match.groups()
             memory = float(number) * (1024 if binary else 1000) ** " kmgt".find(unit or " ")
     number = isinstance(memory, int | float) and not isinstance(memory, bool)
     if not number or not 1 <= memory < float("inf"):

@@ -68,8 +68,8 @@ class Dictionary:
         else:
             xp = array_namespace(points)
             center = xp.mean(xp.astype(points, xp.float64), axis=0)
-        found = cls(points, center, 0.0)
-        squares = [float(found.xp.max(found.xp.sum(part * part, axis=1))) for part in found.tiles()]
+        whole = cls(points, center, 0.0)
+        squares = [float(whole.xp.max(whole.xp.sum(part * part, axis=1))) for part in whole.tiles()]
         return cls(points, center, float(np.sqrt(max(squares))) * (1.0 + 1e-12))
 
     @property
@@ -187,24 +187,24 @@ def minimizing_vertices(dictionary: Dictionary, residual: Array, gradient: Penal
     """
     scan = _Scan(dictionary, residual, gradient)
     n = residual.shape[0]
-    found, close = np.zeros(n, dtype=np.int64), np.empty(n, dtype=bool)
+    vertices, close = np.zeros(n, dtype=np.int64), np.empty(n, dtype=bool)
 
     def work(start: int, stop: int) -> None:
         for first in range(start, stop, scan.n_columns):
             part = slice(first, min(first + scan.n_columns, stop))
-            found[part], close[part] = scan.lowest(part)
+            vertices[part], close[part] = scan.lowest(part)
 
     operations = 2.0 * n * dictionary.shape[0] * dictionary.shape[1]
     if scan.on_host and scan.points is not None and core() is not None:
-        close = scan.compiled(found, team_size(operations))
+        close = scan.compiled(vertices, team_size(operations))
     elif scan.on_host:
         with single_threaded_blas():
             parallel_for(work, n, chunk_size=scan.n_columns, operations=operations)
     else:
         work(0, n)
     if close.any():
-        found[close] = scan.exact(np.flatnonzero(close))
-    return found
+        vertices[close] = scan.exact(np.flatnonzero(close))
+    return vertices
 
 
 class _Scan:
@@ -253,17 +253,16 @@ class _Scan:
         listed, columns, extra = self.gradient.between(part.start, part.stop)
         return right, listed, columns, extra / to_numpy(sizes)[columns]
 
-    def compiled(self, found: IntArray, n_threads: int) -> Any:
+    def compiled(self, vertices: IntArray, n_threads: int) -> Any:
         """Write the vertices of all columns, and return which are too close to others to call."""
-        n = len(found)
+        n = len(vertices)
         right, listed, columns, extra = self.prepared(slice(0, n))
         starts = np.zeros(n + 1, dtype=np.int64)
         np.cumsum(np.bincount(columns, minlength=n), out=starts[1:])
         lowest, second = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
         with single_threaded_blas():
-            core().lowest_scores(
-                self.points, right, starts, listed, extra.astype(np.float32), found, lowest, second, n_threads
-            )
+            arrays = (self.points, right, starts, listed, extra.astype(np.float32))
+            core().lowest_scores(*arrays, vertices, lowest, second, n_threads)
         return ~(second - lowest > self.tol)
 
     def lowest(self, part: slice) -> tuple[IntArray, Any]:
@@ -345,7 +344,7 @@ def constraint_sums(dictionary: Dictionary, residual: Array, levels: Array) -> F
     host = isinstance(residual, np.ndarray)
     rows = 256 if host else max(1, min(n_points, DEVICE_SCORES // 8192))
     columns = min(n_columns, max(1, (HOST_SCORES if host else DEVICE_SCORES) // rows))
-    found = np.empty(n_points)
+    sums = np.empty(n_points)
 
     def work(start: int, stop: int) -> None:
         for first in range(start, stop, rows):
@@ -353,7 +352,7 @@ def constraint_sums(dictionary: Dictionary, residual: Array, levels: Array) -> F
             points = dictionary.rounded(first, last, xp.float32)
             ones = xp.ones((points.shape[0], 1), dtype=xp.float32, device=device_of(residual))
             points = xp.concat([points, ones], axis=1)
-            found[first:last] = to_numpy(_positive_sums(xp, points, right, columns))
+            sums[first:last] = to_numpy(_positive_sums(xp, points, right, columns))
 
     dictionary.rounded(0, 1, xp.float32)  # before threads ask for it
     if host:
@@ -362,7 +361,7 @@ def constraint_sums(dictionary: Dictionary, residual: Array, levels: Array) -> F
     else:
         work(0, n_points)
     # Sums in float32 lose this share at most; those of other devices are in float64.
-    return found * (unit * (1.0 + (columns if host else 1) * 2.0**-24))
+    return sums * (unit * (1.0 + (columns if host else 1) * 2.0**-24))
 
 
 def _positive_sums(xp: Any, points: Array, right: Array, columns: int) -> Array:

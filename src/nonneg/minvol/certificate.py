@@ -119,12 +119,12 @@ def white_level(largest: float, n: int, m: int) -> tuple[float, float]:
     return largest / math.sqrt(mean), 0.5 * 1.268 * width / mean
 
 
-def scattering(found: Scatter, k: int) -> Statement:
+def scattering(scatter: Scatter, k: int) -> Statement:
     """Return the statement about the condition under which the components are identified."""
     # Sufficiently scattered samples hold the cone sum(w) >= sqrt(k - 1) ||w||, whose points reach a largest
     # weight of 2 / k, and touch every facet in k - 1 directions (Huang, Sidiropoulos & Swami 2014, IEEE
     # Trans. Signal Processing 62(1)). Deciding the rest is NP-hard.
-    purity, fewest = float(found.purity.min()), int(found.facets.min())
+    purity, fewest = float(scatter.purity.min()), int(scatter.facets.min())
     needed = 2.0 / k
     quantities = {
         "smallest_purity": purity,

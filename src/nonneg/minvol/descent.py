@@ -97,15 +97,15 @@ def advance(problem: Problem, state: State) -> State:
     gradient = problem.gradient(Ht, state)
     inverse = np.linalg.pinv(problem.system(state), hermitian=True)
     moves, bends = state.moves, state.bends
-    found = _searched(problem, state, gradient, inverse)
-    if found is None:
+    accepted = _searched(problem, state, gradient, inverse)
+    if accepted is None:
         # The memory is from another region: go on from the plain update.
         moves, bends = moves[:0], bends[:0]
         new = problem.minimize_majorizer(Ht, state)
-        found = new, problem.fit(new, state.W)
-        if not found[1].loss < state.loss:
+        accepted = new, problem.fit(new, state.W)
+        if not accepted[1].loss < state.loss:
             raise Stalled
-    new, fit = found
+    new, fit = accepted
     move = new - Ht
     bend = problem.gradient(new, fit) - gradient
     if np.sum(move * bend) > FLAT * np.sum(bend * (bend @ inverse)):

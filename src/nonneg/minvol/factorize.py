@@ -106,17 +106,17 @@ def _result(problem: Problem, run: Run[State], level: NoiseLevel) -> MinVolResul
     W = simplex_weights(data, Ht.T, problem.constraint)
     error = math.sqrt(squared_residual(data, W, Ht))
     k = state.Ht.shape[1]
-    found = scatter(data, W)
+    spread = scatter(data, W)
     residual = problem.imbalance(state.Ht, state)
     stalled = run.stop_reason is StopReason.STALLED
-    statements = (stationarity(residual, stalled), noise_fit(data, error, k, level), scattering(found, k))
+    statements = (stationarity(residual, stalled), noise_fit(data, error, k, level), scattering(spread, k))
     return MinVolResult(
         W=W,
         H=Ht.T,
         error=error,
         lam=problem.lam,
         noise=level,
-        purity=found.purity,
+        purity=spread.purity,
         n_iter=run.n_iter,
         stop_reason=run.stop_reason,
         history=run.history,

@@ -66,10 +66,10 @@ class Moments:
         return np.sqrt(self.negative_squares / counts)
 
 
-def moments_of(data: DataMatrix, decoder: Decoder, reference: FloatArray, *shares: SampleArray) -> Moments:
+def moments_of(data: DataMatrix, decoder: Decoder, reference: FloatArray, *arrays: SampleArray) -> Moments:
     """Decode all samples and return their moments: one pass, two products with the data."""
-    _, (found,) = data.map_reduce_rows(_block_moments, *shares, n_out=0, decoder=decoder, reference=reference)
-    return found
+    _, (sums,) = data.map_reduce_rows(_block_moments, *arrays, n_out=0, decoder=decoder, reference=reference)
+    return sums
 
 
 def _block_moments(
@@ -122,14 +122,14 @@ def regression_target(H: FloatArray, moments: Moments, inverse: FloatArray | Non
     seen = (moments.active > 0) & (squares > CONSTANT * moments.total * moments.mean_weights**2)
     scale = np.where(seen, np.sqrt(np.where(seen, squares, 1.0)), np.inf)
     values, vectors = np.linalg.eigh(moments.gram / np.outer(scale, scale))
-    kept = values > UNSEEN * values[-1]
-    precision = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T / np.outer(scale, scale)
+    large = values > UNSEEN * values[-1]
+    precision = (vectors[:, large] / values[large]) @ vectors[:, large].T / np.outer(scale, scale)
     # From the residual, so that small corrections keep their relative accuracy.
-    found: FloatArray = H + precision @ (moments.cross - moments.gram @ H)
+    target: FloatArray = H + precision @ (moments.cross - moments.gram @ H)
     if inverse is None:
-        return found
-    own = np.sum(found * inverse, axis=1)
-    return found / np.where(own > SMALLEST_SHARE, own, 1.0)[:, None]
+        return target
+    own = np.sum(target * inverse, axis=1)
+    return target / np.where(own > SMALLEST_SHARE, own, 1.0)[:, None]
 
 
 def covariance_target(

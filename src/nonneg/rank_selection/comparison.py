@@ -214,9 +214,9 @@ def automatic_rank(
         problem = rank_problem(data, 2, None, None)
         signed = data.extremes()[0] < 0
         chosen = [spectrum.NAME] if signed else methods
-        found = _compared(problem, chosen, 0, {}, MAX_SAMPLES, verbose, None)
-    notes = ["Held-out errors need data without negative entries."] if signed else found.left_out.values()
-    return replace(found, reason=" ".join([found.reason, *notes]))
+        result = _compared(problem, chosen, 0, {}, MAX_SAMPLES, verbose, None)
+    notes = ["Held-out errors need data without negative entries."] if signed else result.left_out.values()
+    return replace(result, reason=" ".join([result.reason, *notes]))
 
 
 def _compared(

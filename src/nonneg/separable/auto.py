@@ -93,12 +93,12 @@ def auto(
     statement = _judged(squares, best, chosen, judge)
     announce(f"anchors by {chosen}: {statement.sentence}", verbose)
     # A method that averages proposes the samples at its vertices.
-    found = replace(proposals[chosen], components=None, members=None)
+    result = replace(proposals[chosen], components=None, members=None)
     residuals = {name: math.sqrt(float(each.mean())) for name, each in squares.items()}
     return replace(
-        found,
-        certificate=found.certificate.with_statements([statement]),
-        facts={**found.facts, "proposals": {name: p.anchors for name, p in proposals.items()}}
+        result,
+        certificate=result.certificate.with_statements([statement]),
+        facts={**result.facts, "proposals": {name: p.anchors for name, p in proposals.items()}}
         | {"residuals": residuals, "chosen": chosen},
     )
 

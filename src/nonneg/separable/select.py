@@ -259,14 +259,14 @@ def select_anchors(
             n_components = number.number
         if "init" in keywords:
             keywords["init"] = _init_among(keywords["init"], points, data, n_components, rng)
-        found = entry.run(points.data, n_components, **keywords)
+        result = entry.run(points.data, n_components, **keywords)
         if number is None:
-            _check_found(found, n_components, name)
+            _check_found(result, n_components, name)
         if number is not None:
-            found = replace(found, certificate=found.certificate.with_statements([number.statement()]))
-        found = _in_rows_of(with_statements(found, points.data), points, data)
-        _warn_of_zeros(data, found.anchors)
-    return found
+            result = replace(result, certificate=result.certificate.with_statements([number.statement()]))
+        result = _in_rows_of(with_statements(result, points.data), points, data)
+        _warn_of_zeros(data, result.anchors)
+    return result
 
 
 def _check_arguments(values: Mapping[str, Any]) -> None:
@@ -350,11 +350,11 @@ def _gathered(points: Prepared, n_components: int | None, centered: bool) -> Pre
     return Prepared(as_data_matrix(gathered(points.data).astype(dtype)), points.kept, points.facts)
 
 
-def _check_found(found: SelectionResult, n_components: int, name: str) -> None:
-    n_found = found.n_components
+def _check_found(result: SelectionResult, n_components: int, name: str) -> None:
+    n_found = result.n_components
     if n_found == n_components:
         return
-    if found.coefficients is not None or found.gap is not None:
+    if result.coefficients is not None or result.gap is not None:
         raise InvalidParameterError(
             f"method={name!r} gives weight to {n_found} samples, fewer than n_components={n_components}. "
             f"Ask for {n_found} or fewer, or lower lam."
@@ -378,30 +378,32 @@ def _warn_of_zeros(data: DataMatrix, anchors: IntArray) -> None:
         )
 
 
-def _in_rows_of(found: SelectionResult, points: Prepared, data: DataMatrix) -> SelectionResult:
-    facts = {**points.facts, **found.facts}
+def _in_rows_of(result: SelectionResult, points: Prepared, data: DataMatrix) -> SelectionResult:
+    facts = {**points.facts, **result.facts}
     kept, n_samples = points.kept, data.shape[0]
     if "isolated" in facts:
         if kept is not None:
             facts["isolated"] = kept[facts["isolated"]]
         statement = isolated_statement(facts["isolated"])
-        found = replace(found, certificate=found.certificate.with_statements([statement]))
-    if found.members is not None:
-        members = tuple(rows if kept is None else kept[rows] for rows in found.members)
-        found = replace(found, members=members, components=_averages(found.components, members, points, data))
+        result = replace(result, certificate=result.certificate.with_statements([statement]))
+    if result.members is not None:
+        members = tuple(rows if kept is None else kept[rows] for rows in result.members)
+        result = replace(
+            result, members=members, components=_averages(result.components, members, points, data)
+        )
     if kept is None:
-        return replace(found, facts=facts)
+        return replace(result, facts=facts)
     maxima = coefficients = None
-    if found.row_maxima is not None:
+    if result.row_maxima is not None:
         maxima = np.zeros(n_samples)
-        maxima[kept] = found.row_maxima
-    if found.coefficients is not None:
-        parts = found.coefficients.tocoo()
+        maxima[kept] = result.row_maxima
+    if result.coefficients is not None:
+        parts = result.coefficients.tocoo()
         places = (kept[parts.row], kept[parts.col])
         coefficients = sp.csc_array((parts.data, places), shape=(n_samples, n_samples))
     return replace(
-        found,
-        anchors=kept[found.anchors],
+        result,
+        anchors=kept[result.anchors],
         row_maxima=maxima,
         coefficients=coefficients,
         facts=facts | {"kept": kept},
@@ -448,8 +450,8 @@ def _found_by(name: str, points: Prepared, data: DataMatrix, n_components: int |
     if not entry.signed and data.extremes()[0] < 0:
         able = listed(key for key, method in greedy.items() if method.signed)
         raise UnsupportedError(f"init={name!r} does not accept negative entries, but X has some; {able} do.")
-    found: IntArray = entry.run(points.data, n_components, **({"rng": rng} if entry.seeded else {})).anchors
-    return found
+    anchors: IntArray = entry.run(points.data, n_components, **({"rng": rng} if entry.seeded else {})).anchors
+    return anchors
 
 
 def _positions(rows: IntArray, points: Prepared) -> IntArray:

@@ -93,8 +93,8 @@ def _scaled_to_plane(block: LocalMatrix, *, mean: Array) -> tuple[tuple[Array], 
     xp = array_namespace(heights)
     rows = block.dense_rows(0, block.shape[0])
     lengths = xp.linalg.vector_norm(rows, axis=1, keepdims=True) * xp.linalg.vector_norm(mean)
-    found = xp.abs(heights) > 64.0 * xp.finfo(heights.dtype).eps * lengths
-    return (xp.where(found, rows / xp.where(found, heights, xp.ones_like(heights)), rows * 0.0),), ()
+    finite = xp.abs(heights) > 64.0 * xp.finfo(heights.dtype).eps * lengths
+    return (xp.where(finite, rows / xp.where(finite, heights, xp.ones_like(heights)), rows * 0.0),), ()
 
 
 def _with_constant(data: DataMatrix, k: int) -> DataMatrix:

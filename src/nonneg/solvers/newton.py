@@ -117,10 +117,10 @@ def newton_step(
     before = v
     if isinstance(model, WeightedGrams):
         hessians = replace(model, weights=curvature).dense().matrices
-        found = own_targets(factor, gradient, hessians, l1, l2)
+        step = own_targets(factor, gradient, hessians, l1, l2)
     else:
-        found = newton_targets(factor, gradient, curvature @ squares + l2, model, None, l1, l2)
-    direction, residuals, *along_rows = found
+        step = newton_targets(factor, gradient, curvature @ squares + l2, model, None, l1, l2)
+    direction, residuals, *along_rows = step
     del slope, curvature
     v, steps = kernels.line_search(x, v, direction @ other_T, mask, *bounds, *along_rows)
     new = factor + steps[..., None] * direction
@@ -164,11 +164,11 @@ def nonzero_step(
         hessians = row_hessians(csr.indptr, csr.indices, csr.data / v / v, other)
         if l2:
             hessians = hessians + l2 * xp.eye(int(other.shape[1]), dtype=other.dtype, device=other.device)
-        found = own_targets(factor, gradient, hessians, l1, l2)
+        step = own_targets(factor, gradient, hessians, l1, l2)
     else:
         diagonal = ratio.second + ratio.trace[:, None] * damping(other) + l2
-        found = newton_targets(factor, gradient, diagonal, correlations, None, l1, l2)
-    direction, residuals, linear, quadratic, slopes = found
+        step = newton_targets(factor, gradient, diagonal, correlations, None, l1, l2)
+    direction, residuals, linear, quadratic, slopes = step
     linear = linear + xp.sum(direction * sums, axis=1)
     steps = line_search(
         csr, factor, direction, other, lower_bound, linear, quadratic, slopes, beta_kernels.TRIES

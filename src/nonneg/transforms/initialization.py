@@ -70,9 +70,9 @@ def random_factors(n: int, m: int, k: int, rng: np.random.Generator) -> tuple[Fl
 def dct_matrix(m: int) -> FloatArray:
     """Return the orthonormal DCT of type II."""
     index = np.arange(m)
-    found: FloatArray = np.sqrt(2.0 / m) * np.cos(np.pi * (index + 0.5) * index[:, None] / m)
-    found[0] /= np.sqrt(2.0)
-    return found
+    matrix: FloatArray = np.sqrt(2.0 / m) * np.cos(np.pi * (index + 0.5) * index[:, None] / m)
+    matrix[0] /= np.sqrt(2.0)
+    return matrix
 
 
 def _stacked(parts: tuple[Any, ...]) -> Any:

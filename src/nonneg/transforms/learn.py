@@ -161,5 +161,5 @@ def learn_transform(
 
 def _diagonalizers(data: FrameCovariances, eps0: float, n_init: int, rng: Seed) -> Any:
     """Return a joint diagonalizer as the initial transform of every restart."""
-    found = joint_diagonalize(data, eps0=eps0, max_iter=JD_ITERATIONS, rng=rng)
-    return np.repeat(to_numpy(found.transform)[None], n_init, axis=0)
+    diagonalization = joint_diagonalize(data, eps0=eps0, max_iter=JD_ITERATIONS, rng=rng)
+    return np.repeat(to_numpy(diagonalization.transform)[None], n_init, axis=0)

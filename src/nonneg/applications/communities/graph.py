@@ -140,20 +140,20 @@ def as_graph(
         if value not in known:
             raise UnknownNameError.of(parameter, value, known)
     sides: IntArray | None = None
-    found: tuple[str, ...] | None
+    labels: tuple[str, ...] | None
     if hasattr(graph, "is_directed") and hasattr(graph, "adjacency"):
-        adjacency, found = _from_networkx(graph, weight)
+        adjacency, labels = _from_networkx(graph, weight)
     else:
-        adjacency, found = _from_matrix(graph, kind), _frame_names(graph)
+        adjacency, labels = _from_matrix(graph, kind), _frame_names(graph)
         square = adjacency.shape[0] == adjacency.shape[1]
         if not square or (kind == "bipartite" and not _is_symmetric(adjacency)):
             sides = np.repeat([0, 1], adjacency.shape)
             adjacency = sp.csr_array(sp.block_array([[None, adjacency], [adjacency.T, None]]))
     if names is not None:
-        found = tuple(map(str, names))
-        if len(found) != adjacency.shape[0]:
+        labels = tuple(map(str, names))
+        if len(labels) != adjacency.shape[0]:
             raise ShapeError(
-                f"names has {len(found)} entries for a graph of {adjacency.shape[0]} nodes: give one name "
+                f"names has {len(labels)} entries for a graph of {adjacency.shape[0]} nodes: give one name "
                 f"per node."
             )
     if not adjacency.nnz:
@@ -161,7 +161,7 @@ def as_graph(
     check_entries(
         as_data_matrix(adjacency),
         Request(who="MixedMembership", masks=False),
-        None if found is None else (found, found),
+        None if labels is None else (labels, labels),
         "The graph is signed, but communities need nonnegative weights: drop the negative edges "
         "(A.multiply(A > 0)), or take absolute values (abs(A)).",
     )
@@ -188,7 +188,7 @@ def as_graph(
                 "The graph is not bipartite: a cycle of odd length in it connects the sides. Leave out "
                 "kind='bipartite' (--kind), or pass the table whose rows and columns are the two sides."
             )
-    return Graph(adjacency, found, n_loops, directed, sides)
+    return Graph(adjacency, labels, n_loops, directed, sides)
 
 
 def two_sides(adjacency: SparseMatrix) -> IntArray | None:

@@ -140,14 +140,14 @@ def recover(vectors: FloatArray, corners: FloatArray, *, spoc: bool = False) -> 
     return Memberships(values / np.where(sums > 0, sums, 1.0), reached, clipped)
 
 
-def fill_unreached(found: Memberships, rule: str, usual: str | None = None) -> FloatArray:
+def fill_unreached(fitted: Memberships, rule: str, usual: str | None = None) -> FloatArray:
     """Give the nodes that are not reached a membership; "auto" does as usual."""
     rule = (usual or "") if rule == "auto" else rule
-    memberships = found.values.copy()
-    lost = ~found.reached
+    memberships = fitted.values.copy()
+    lost = ~fitted.reached
     if lost.any() and rule:
-        if rule == "mean" and found.reached.any():
-            memberships[lost] = memberships[found.reached].mean(axis=0)
+        if rule == "mean" and fitted.reached.any():
+            memberships[lost] = memberships[fitted.reached].mean(axis=0)
         else:
             memberships[lost] = {"zero": 0.0, "nan": np.nan}.get(rule, 1.0 / memberships.shape[1])
     return memberships

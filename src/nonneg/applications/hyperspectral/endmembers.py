@@ -115,23 +115,23 @@ def _min_volume(spectra: FloatArray, k: int, constraint: str, **options: Any) ->
     # abundances are shares of light; the brightness of an endmember and shade cannot be told apart.
     free = constraint in ("normalized", "nonnegative")
     sizes = spectra.sum(axis=1, dtype=np.float64) if free else np.ones(len(spectra))
-    found = minimum_volume(
+    result = minimum_volume(
         as_data_matrix(np.ascontiguousarray(spectra / sizes[:, None], spectra.dtype)),
         k,
         constraint="sum-to-one" if free else constraint,
         caller="Unmixing",
         **options,
     )
-    W, H = np.asarray(found.W), np.asarray(found.H)
+    W, H = np.asarray(result.W), np.asarray(result.H)
     return SelectionResult(
         anchors=W.argmax(axis=0),
         method=MIN_VOLUME,
         components=H * H.dtype.type(sizes.mean()),
-        history=found.history,
-        certificate=found.certificate,
-        lam=found.lam,
-        n_iter=found.n_iter,
-        stop_reason=found.stop_reason,
+        history=result.history,
+        certificate=result.certificate,
+        lam=result.lam,
+        n_iter=result.n_iter,
+        stop_reason=result.stop_reason,
     )
 
 

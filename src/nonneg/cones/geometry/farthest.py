@@ -57,8 +57,8 @@ def farthest_points(
     rows: list[IntArray] = [np.zeros(0, dtype=np.intp)] * len(axes)
     for c in np.flatnonzero(wanted):
         index, squares, start = [], [], 0
-        for n_rows, found in parts:
-            local, values = found[c]
+        for n_rows, farthest in parts:
+            local, values = farthest[c]
             index.append(local + start)
             squares.append(values)
             start += n_rows
@@ -92,11 +92,11 @@ def _farthest_of_block(
     # The farthest points first within each cluster, and the clusters one after another.
     order = np.lexsort((index, -chords, own))
     edges = np.searchsorted(own[order], np.arange(k + 1))
-    found = []
+    farthest = []
     for c in range(k):
         first = order[edges[c] : min(edges[c + 1], edges[c] + n_points)]
-        found.append((index[first], chords[first]))
-    return (), ([(block.shape[0], found)], counts, sums)
+        farthest.append((index[first], chords[first]))
+    return (), ([(block.shape[0], farthest)], counts, sums)
 
 
 def _squared_chords(

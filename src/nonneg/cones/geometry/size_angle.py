@@ -106,15 +106,15 @@ def size_angles(
     initial_angles = np.zeros(k)
     for n_round in range(max(max_rounds, 1)):
         axes = np.stack([hull.axis for hull in hulls]) if k else np.zeros((0, data.shape[1]))
-        found = farthest_points(data, labels, axes, open_, joining)
+        farthest = farthest_points(data, labels, axes, open_, joining)
         n_passes += 1
         for c in np.flatnonzero(open_):
-            open_[c] = hulls[c].compare(found.chords[c], tol, found.sums[:, c])
+            open_[c] = hulls[c].compare(farthest.chords[c], tol, farthest.sums[:, c])
             if n_round == 0:
-                counts[c], initial_angles[c] = int(found.counts[c]), hulls[c].angle
+                counts[c], initial_angles[c] = int(farthest.counts[c]), hulls[c].angle
         if not open_.any():
             break
-        _join(data, hulls, np.flatnonzero(open_), found.rows)
+        _join(data, hulls, np.flatnonzero(open_), farthest.rows)
         for c in np.flatnonzero(open_):
             open_[c] = hulls[c].solve()
     sums = np.array([hull.best_sums for hull in hulls]).reshape(k, 2)

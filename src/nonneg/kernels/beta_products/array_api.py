@@ -124,7 +124,7 @@ def line_search(
     able = down > 0
     one = xp.ones_like(down)
     t = xp.where(able, one, 0 * one)
-    found = xp.logical_not(able)
+    accepted = xp.logical_not(able)
     down = xp.where(able, down, one)
     convex = 1 <= beta <= 2
     base: Any = None if convex else row_losses(x, v, beta, lower_bound, weights)
@@ -134,16 +134,16 @@ def line_search(
             up = xp.sum(slope * d, axis=1) + linear + quadratic * t
             good, done = up <= 0, up <= 2 * down
             shorter = t * xp.where(good, one, down / (down + xp.where(good, 0 * up, up)))
-            t = xp.where(found, t, shorter)
-            found = xp.logical_or(found, done)
+            t = xp.where(accepted, t, shorter)
+            accepted = xp.logical_or(accepted, done)
         else:
             loss = row_losses(x, v + t[:, None] * d, beta, lower_bound, weights)
             penalty = xp.astype(t * (linear + 0.5 * quadratic * t), base.dtype)
             gain = base - loss - penalty
             ending = xp.logical_and(xp.astype(down, base.dtype) < 1e-9 * base, gain > -1e-14 * base)
-            found = xp.logical_or(found, xp.logical_or(gain > 0, ending))
-            t = xp.where(found, t, 0.4 * t)
-    t = xp.where(found, t, xp.zeros_like(t))
+            accepted = xp.logical_or(accepted, xp.logical_or(gain > 0, ending))
+            t = xp.where(accepted, t, 0.4 * t)
+    t = xp.where(accepted, t, xp.zeros_like(t))
     return v + t[:, None] * d, t
 
 

@@ -64,17 +64,17 @@ def line_search(
     rows = rows_of_entries(indptr, 0, int(x.shape[0]))
     down = -xp.astype(slopes, xp.float64)
     one = xp.ones_like(down)
-    found = down <= 0
-    steps = xp.where(found, 0 * one, one)
+    accepted = down <= 0
+    steps = xp.where(accepted, 0 * one, one)
     for _ in range(tries):
         ahead = xp.maximum(v + xp.take(xp.astype(steps, v.dtype), rows) * d, lower_bound)
         up = linear + quadratic * steps - row_sums(indptr, xp.astype(x * d / ahead, xp.float64))
-        longer = xp.logical_or(found, up <= 0)
+        longer = xp.logical_or(accepted, up <= 0)
         steps = xp.where(longer, steps, steps * down / xp.where(longer, one, down + up))
-        found = xp.logical_or(longer, up <= 2 * down)
-        if bool(xp.all(found)):
+        accepted = xp.logical_or(longer, up <= 2 * down)
+        if bool(xp.all(accepted)):
             break
-    return xp.astype(xp.where(found, steps, 0 * one), A.dtype)
+    return xp.astype(xp.where(accepted, steps, 0 * one), A.dtype)
 
 
 @serves_tensors
