@@ -41,11 +41,11 @@ def fixed_vectors(values: Any, vectors: Any, repeated: float = REPEATED) -> Any:
 
 def _fixed_basis(basis: FloatArray) -> FloatArray:
     """Return an orthonormal basis that depends on the span alone: projected unit vectors, longest first."""
-    left, directions = basis.copy(), []
+    rest, directions = basis.copy(), []
     for _ in range(basis.shape[1]):
-        longest = left[first_largest(np.sum(left**2, axis=1))]
+        longest = rest[first_largest(np.sum(rest**2, axis=1))]
         directions.append(longest / np.linalg.norm(longest))
-        left -= np.outer(left @ directions[-1], directions[-1])
+        rest -= np.outer(rest @ directions[-1], directions[-1])
     return basis @ np.stack(directions, axis=1)
 
 

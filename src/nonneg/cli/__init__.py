@@ -102,8 +102,8 @@ def guarded(call: Callable[[], int], *, debug: bool = False) -> int:
     except SystemExit as request:  # argparse has said what was wrong, or has shown the help
         return request.code if isinstance(request.code, int) else 2
     except KeyboardInterrupt:
-        kept = "the results were written" if terminal.outcome.files else "nothing was written"
-        terminal.note(f"interrupted; {kept}")
+        state = "the results were written" if terminal.outcome.files else "nothing was written"
+        terminal.note(f"interrupted; {state}")
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of the output has left, as `head` does. What is buffered has nowhere to go.

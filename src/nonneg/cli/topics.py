@@ -162,6 +162,6 @@ def _files(model: Any, proportions: Any, names: Sequence[str], record: Any) -> d
     if over_time := record.details["over_time"]:
         heading = ["period", "documents", *(f"topic_{at}" for at in range(len(topics)))]
         lines = zip(*(over_time[name] for name in ("periods", "counts", "proportions")), strict=True)
-        cells = [[period, count, *shares] for period, count, shares in lines]
+        cells = [[period, count, *means] for period, count, means in lines]
         written["over_time.csv"] = files.table_file(heading, cells)
     return written

@@ -97,14 +97,14 @@ def run(options: argparse.Namespace) -> None:
     terminal.finish(folder, record, page=False, others=copies)
 
 
-def opened_model(given: Path) -> tuple[Any, Path]:
+def opened_model(folder: Path) -> tuple[Any, Path]:
     """Load a model; return it, and its file."""
     from nonneg.applications.saved_models import load
     from nonneg.report.record import MODEL
 
-    path = given / MODEL if given.is_dir() else given
+    path = folder / MODEL if folder.is_dir() else folder
     if not path.is_file():
-        problem = f"{given} contains no {MODEL}" if given.is_dir() else f"{given} does not exist"
+        problem = f"{folder} contains no {MODEL}" if folder.is_dir() else f"{folder} does not exist"
         raise FileFormatError(
             f"{problem}. Give a saved model, or the folder that a command such as `nonneg fit -o` wrote."
         )

@@ -242,8 +242,8 @@ def stream_statements(
 def _streamed_error(norms: Any, explained: Any) -> Statement:
     # A difference of two sums: an error below the root of their rounding is not seen in it.
     total = float(norms.sum())
-    left = max(total - float(explained.sum()), 0.0)
-    error = math.sqrt(left / total + STREAM_ROUNDING) if total > 0 else 0.0
+    residual = max(total - float(explained.sum()), 0.0)
+    error = math.sqrt(residual / total + STREAM_ROUNDING) if total > 0 else 0.0
     sentence = (
         f"The relative error of the samples seen, each on the direction of the cone it was assigned to, is "
         f"at most {error:.4g}."

@@ -146,9 +146,9 @@ def _update(before: ConeStream, block: LocalMatrix) -> ConeStream:
         if near.any():
             if state.n_found == state.n_cones:
                 _record_spread(state, _row(pool, np.flatnonzero(near)[np.argmax(angles)]))
-            left = np.flatnonzero(~near)
-            pool, rows, lengths, cosines = pool.select(left), rows[left], lengths[left], cosines[left]
-            nearest = nearest[left]
+            far = np.flatnonzero(~near)
+            pool, rows, lengths, cosines = pool.select(far), rows[far], lengths[far], cosines[far]
+            nearest = nearest[far]
         if not rows.size:
             break
         farthest = int(np.argmin(nearest))

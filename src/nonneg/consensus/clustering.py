@@ -52,10 +52,10 @@ def local_density(distances: FloatArray, k: int) -> FloatArray:
     return nearest.sum(axis=1) / n_neighbors
 
 
-def cluster(unit: FloatArray, distances: FloatArray, k: int, kept: IntArray, method: str) -> Clusters:
-    """Cluster the kept components; silhouettes are those of all of them, with outliers in their clusters."""
+def cluster(unit: FloatArray, distances: FloatArray, k: int, dense: IntArray, method: str) -> Clusters:
+    """Cluster the dense components; silhouettes are those of all of them, with outliers in their clusters."""
     usable = np.flatnonzero(unit.any(axis=1))
-    chosen = np.intersect1d(kept, usable)
+    chosen = np.intersect1d(dense, usable)
     grouped = _kmeans if method == "kmeans" else _matched
     inside = grouped(unit, chosen, k)
     spectra = np.array([_median(unit[chosen[inside == a]]) for a in range(k)])

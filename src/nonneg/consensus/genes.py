@@ -112,13 +112,13 @@ def tpm_spectra(counts: Any, W: Any, *, beta: float = 2.0) -> FloatArray:
     """Return what each program contributes to every gene, in TPM: usages that sum to one are fixed."""
     counts, factors, W = _checked(counts, W)
     sums = W.sum(axis=1, keepdims=True)
-    shares = W / np.where(sums > 0, sums, 1.0)
+    usage = W / np.where(sums > 0, sums, 1.0)
     if beta == 2.0:
-        gram = SharedGram(shares.T @ shares)
-        H = nonnegative_least_squares(gram, counts.T @ (factors[:, None] * shares))
+        gram = SharedGram(usage.T @ usage)
+        H = nonnegative_least_squares(gram, counts.T @ (factors[:, None] * usage))
     else:
         table = as_data_matrix((sp.diags_array(factors) @ counts).T)
-        H, _ = encode(table, shares, beta=beta, penalties=Penalties())
+        H, _ = encode(table, usage, beta=beta, penalties=Penalties())
     return np.ascontiguousarray(np.asarray(H).T)
 
 

@@ -132,8 +132,8 @@ def run_batch(
     # The initialization takes the first numbers of the seed, as `NMF` does with it.
     rngs = [np.random.default_rng(seed) for _, seed in batch]
     if options.resample is not None:
-        kind, given = options.resample, (data.counts, scaled, data.scale)
-        drawn = [resampled(*given, kind, np.random.default_rng([seed, 1])) for _, seed in batch]
+        kind, inputs = options.resample, (data.counts, scaled, data.scale)
+        drawn = [resampled(*inputs, kind, np.random.default_rng([seed, 1])) for _, seed in batch]
         scaled = drawn[0]
     if options.resample is not None and len(batch) > 1:  # on a GPU, each on data of its own
         factors = [INITS["random"](each, k, rng=rng) for each, rng in zip(drawn, rngs, strict=True)]

@@ -101,15 +101,15 @@ class Request:
         if not isinstance(self.missing, str) or self.missing not in ("error", "mask"):
             raise UnknownNameError.of("missing", self.missing, ("error", "mask"))
         mask = None if self.mask is None else _checked_mask(self.mask, shape)
-        given = {"mask": mask, "entry_weight": self.entry_weight, "uncertainty": self.uncertainty}
-        names = [name for name, value in given.items() if value is not None]
+        entries = {"mask": mask, "entry_weight": self.entry_weight, "uncertainty": self.uncertainty}
+        names = [name for name, value in entries.items() if value is not None]
         if len(names) > 1:
             raise InvalidParameterError(
                 f"{' and '.join(names)} are given, but each of them weights the entries. Pass one of them; a "
                 "weight of 0 is a missing entry."
             )
         if names and mask is None:
-            mask = checked_entry_weights(given[names[0]], shape, names[0])
+            mask = checked_entry_weights(entries[names[0]], shape, names[0])
         weights = None if self.sample_weight is None else _checked_weights(self.sample_weight, shape[0])
         return weights, mask
 
@@ -275,14 +275,14 @@ def _checked_mask(mask: Any, shape: Any) -> Any:
 
 
 def _checked_weights(weights: Any, n_rows: int) -> Array:
-    given = weights
+    value = weights
     if np.isscalar(weights):
         weights = np.full(n_rows, weights)
     try:
         weights = to_numpy(weights, np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidParameterError(
-            f"Expected sample_weight as {n_rows} numbers, one per sample, got {str(given)[:60]!r}."
+            f"Expected sample_weight as {n_rows} numbers, one per sample, got {str(value)[:60]!r}."
         ) from error
     if weights.ndim != 1 or len(weights) != n_rows:
         raise ShapeError(

@@ -237,12 +237,12 @@ def observed_entries(weights: Any, dtype: Any) -> Observed:
     return ArrayObserved(values, np)
 
 
-def checked_entry_weights(given: Any, shape: tuple[int, int], name: str) -> EntryWeights | None:
+def checked_entry_weights(table: Any, shape: tuple[int, int], name: str) -> EntryWeights | None:
     """Return weights for the entries of X, or say what is wrong with them; None if all are 1.
 
-    `name` is "entry_weight", or "uncertainty" if `given` are standard deviations.
+    `name` is "entry_weight", or "uncertainty" if they are standard deviations.
     """
-    values, absent = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+    values, absent = table if isinstance(table, tuple) and len(table) == 2 else (table, None)
     if hasattr(values, "iloc"):
         values = values.to_numpy()
     if is_sparse_array(values):

@@ -114,14 +114,14 @@ class _Step:
     def __call__(self, components: Components) -> tuple[Components, dict[str, float]]:
         sums, violation = [], 0.0
         for at, one in enumerate(self.data):
-            self._last[at], own, left = encode(
+            self._last[at], own, residual = encode(
                 one, components.Ht, components.Vt[at, ...], self.lam, self._last[at]
             )
             sums.append(own)
-            violation += left
-        new, left = update_components(components, sums, self.lam)
+            violation += residual
+        new, residual = update_components(components, sums, self.lam)
         loss = objective(new, sums, self.lam, self.squared_norm)
-        return new, {"loss": loss, "violation": violation + left}
+        return new, {"loss": loss, "violation": violation + residual}
 
 
 def initial_components(data: Sequence[DataSet], k: int) -> Components:

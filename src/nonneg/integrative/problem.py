@@ -80,9 +80,9 @@ def encode(
     """Return the minimizing weights of a data set, its sums, and the violation of the weights it had."""
     Kt = Ht + Vt
     gram = SharedGram(Kt.T @ Kt + lam * (Vt.T @ Vt))
-    given = () if W is None else (W,)
+    guess = () if W is None else (W,)
     (rows,), (violation, square, cross) = data.matrix.map_reduce_rows(
-        _encode_rows, *given, Kt=Kt / data.scale, gram=gram
+        _encode_rows, *guess, Kt=Kt / data.scale, gram=gram
     )
     return rows, Sums(square, cross / data.scale), max(float(violation), 0.0)
 
@@ -112,23 +112,23 @@ def update_components(components: Components, sums: Sequence[Sums], lam: float) 
         # A single data set has nothing to differ from: its specific components are zero at every optimum.
         for at, own in enumerate(sums if len(sums) > 1 else ()):
             target = own.cross - Ht @ own.gram
-            Vt[at], left = _updated(Vt[at], (1.0 + lam) * own.gram, target)
-            violation += left if sweep == 0 else 0.0
+            Vt[at], residual = _updated(Vt[at], (1.0 + lam) * own.gram, target)
+            violation += residual if sweep == 0 else 0.0
         gram = sum((own.gram for own in sums[1:]), start=sums[0].gram)
         cross = sum(
             (own.cross - Vt[at] @ own.gram for at, own in enumerate(sums[1:], 1)),
             start=sums[0].cross - Vt[0] @ sums[0].gram,
         )
-        Ht, left = _updated(Ht, gram, cross)
-        violation += left if sweep == 0 else 0.0
+        Ht, residual = _updated(Ht, gram, cross)
+        violation += residual if sweep == 0 else 0.0
     return Components(Ht, xp.stack(Vt)), violation
 
 
 def _updated(factor: Array, gram: Array, cross: Array) -> tuple[Array, float]:
     system = SharedGram(gram)
     guess, violation = hals_passes(factor, system, cross, max_passes=1)
-    left = max(float(violation - rounding(cross)), 0.0)
-    return nonnegative_least_squares(system, cross, start=guess), left
+    residual = max(float(violation - rounding(cross)), 0.0)
+    return nonnegative_least_squares(system, cross, start=guess), residual
 
 
 def objective(components: Components, sums: Sequence[Sums], lam: float, squared_norm: float) -> float:

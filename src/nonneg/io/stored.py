@@ -90,8 +90,8 @@ class StoredMatrix(AbstractContextManager["StoredMatrix"], ABC):
     @property
     def working_dtype(self) -> np.dtype[Any]:
         """The type in which blocks are worked on: float32 if stored so, float64 otherwise."""
-        kept = self.converted_dtype or self.dtype
-        return np.dtype(kept if kept in (np.float32, np.float64) else np.float64)
+        dtype = self.converted_dtype or self.dtype
+        return np.dtype(dtype if dtype in (np.float32, np.float64) else np.float64)
 
     @abstractmethod
     def _read(self, start: int, stop: int) -> Any:

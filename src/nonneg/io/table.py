@@ -61,13 +61,13 @@ class ReadOptions:
         if self.columns is not None:
             chosen = sorted({_place(one, names, n_columns, "--columns", source) for one in self.columns})
         left_out = {_place(one, names, n_columns, "--drop", source) for one in self.drop} | {label}
-        kept = [at for at in chosen if at not in left_out]
-        if not kept:
+        columns = [at for at in chosen if at not in left_out]
+        if not columns:
             raise InvalidParameterError(
                 f"--columns, --drop and --label-column leave none of the {n_columns} columns of {source}. "
                 "Leave at least one as a feature."
             )
-        return kept, label
+        return columns, label
 
 
 def _place(word: str, names: Sequence[str] | None, n_columns: int, option: str, source: str) -> int:

@@ -104,13 +104,13 @@ def mixing(true: Any, found: Any, *, match: bool = False) -> Mixing:
             )
     if match:
         second = second[match_components(first, second).permutation]
-    shares = np.linalg.lstsq(first.T, second.T, rcond=None)[0]
-    diagonal = np.diagonal(shares).copy()
+    coefficients = np.linalg.lstsq(first.T, second.T, rcond=None)[0]
+    diagonal = np.diagonal(coefficients).copy()
     apart = _unit_rows(second) - _unit_rows(first)
     return Mixing(
         diagonal,
-        shares - np.diag(diagonal),
-        second.T - first.T @ shares,
+        coefficients - np.diag(diagonal),
+        second.T - first.T @ coefficients,
         float(np.abs(apart).sum(axis=1).max(initial=0.0)),
     )
 

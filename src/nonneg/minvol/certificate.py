@@ -42,8 +42,8 @@ def scatter(data: DataMatrix, W: SampleArray) -> Scatter:
 def _scatter(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[list[Any], Any]]:
     W = to_float64(W)
     sums = W.sum(axis=1, keepdims=True)
-    shares = W / np.where(sums > 0, sums, 1.0)
-    return (), ([shares.max(axis=0)], (shares <= ZERO).sum(axis=0))
+    weights = W / np.where(sums > 0, sums, 1.0)
+    return (), ([weights.max(axis=0)], (weights <= ZERO).sum(axis=0))
 
 
 def stationarity(residual: float, stalled: bool = False) -> Statement:

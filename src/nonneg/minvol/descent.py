@@ -138,16 +138,16 @@ def _applied(state: State, slope: FloatArray, inverse: FloatArray) -> FloatArray
     # Nocedal & Wright (2006), Numerical Optimization, Algorithm 7.4.
     q = slope.reshape(-1)
     pairs = list(zip(state.moves, state.bends, strict=True))
-    shares = []
+    steps = []
     for move, bend in reversed(pairs):
-        shares.append(float(move @ q) / float(move @ bend))
-        q = q - shares[-1] * bend
+        steps.append(float(move @ q) / float(move @ bend))
+        q = q - steps[-1] * bend
     q = (q.reshape(slope.shape) @ inverse).reshape(-1)
     if pairs:
         move, bend = pairs[-1]
         scaled = (bend.reshape(slope.shape) @ inverse).reshape(-1)
         # The majorizer's curvature is never too small.
         q = q * max(float(move @ bend) / float(bend @ scaled), 1.0)
-    for (move, bend), share in zip(pairs, reversed(shares), strict=True):
+    for (move, bend), share in zip(pairs, reversed(steps), strict=True):
         q = q + move * (share - float(bend @ q) / float(move @ bend))
     return q.reshape(slope.shape)

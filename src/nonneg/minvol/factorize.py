@@ -66,12 +66,12 @@ def minimum_volume(
             f"vertices contains them all."
         )
     verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
-    given = _given_components(init, (k, data.shape[1]))
+    fixed = _given_components(init, (k, data.shape[1]))
     with threads(n_jobs):
         level = noise_level(data, k, noise)
         weight = level.weight(data.shape[0]) if lam is None else float(lam)
         problem = Problem(data, lam=weight, delta=level.sigma**2, nonnegative=True, constraint=constraint)
-        H = initial_components(init, data, k, level, constraint) if given is None else given
+        H = initial_components(init, data, k, level, constraint) if fixed is None else fixed
         saved = None
         if folder is not None:
             saved = Checkpoint.of(

@@ -70,5 +70,5 @@ def dependent_feature(H: FloatArray) -> int | None:
     left, values, _ = np.linalg.svd(units, full_matrices=False)
     vanishing = values <= DEPENDENT * values[0]
     # All of them: where there are several, nothing fixes a basis of the dependences.
-    shares = np.sum(left[:, vanishing] ** 2, axis=1)
-    return int(first_largest(shares)) if vanishing.any() else None
+    energies = np.sum(left[:, vanishing] ** 2, axis=1)
+    return int(first_largest(energies)) if vanishing.any() else None

@@ -60,9 +60,9 @@ def describe_fit(
     # by their units.
     relative = H if scale is None else H / scale
     parts = W.astype(np.float64) * np.linalg.norm(relative.astype(np.float64), axis=1)
-    shares = np.linalg.norm(parts, axis=0)
-    shares /= max(float(shares.sum()), np.finfo(float).tiny)
-    listed = np.argsort(-shares, kind="stable")[:_N_LISTED].tolist()
+    norms = np.linalg.norm(parts, axis=0)
+    norms /= max(float(norms.sum()), np.finfo(float).tiny)
+    listed = np.argsort(-norms, kind="stable")[:_N_LISTED].tolist()
     error = observed_relative_error(data.X, W, relative, scale)
     q = None if residuals is None else _residual_sums(residuals, k)
     groups = [] if data.labels is None else group_means(parts, data.labels)
@@ -79,13 +79,13 @@ def describe_fit(
     sides = {"features": (relative, data.column_names), "samples": (W.T, data.row_names)}
     named: dict[str, Any] = {what: side for what, side in sides.items() if side[1] is not None}
     table = [
-        {"component": at, "share": words.percent(shares[at])}
+        {"component": at, "share": words.percent(norms[at])}
         | {what: words.strongest(own[at], names, _N_TOP) for what, (own, names) in named.items()}
         for at in listed
         if named
     ]
     pictures = [
-        (drawings.shades(row.reshape(image_shape), row.max()), f"{at} ({words.percent(shares[at])})", None)
+        (drawings.shades(row.reshape(image_shape), row.max()), f"{at} ({words.percent(norms[at])})", None)
         for at, row in zip(listed, H[listed], strict=True)
         if image_shape
     ]
@@ -170,11 +170,11 @@ def scaled(X: Any, kind: str) -> Any:
 def group_means(parts: FloatArray, labels: Sequence[Any]) -> list[dict[str, Any]]:
     """Return every group of samples with its size and the mean share of each component."""
     codes = np.array([str(label) for label in labels])
-    shares = parts / np.maximum(parts.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    usage = parts / np.maximum(parts.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     # Numbers in their order, not in that of the alphabet.
     names = sorted(set(codes.tolist()), key=lambda name: (len(name) * name.isdecimal(), name))
     return [
-        {"group": name, "n_samples": int(np.sum(codes == name)), "shares": shares[codes == name].mean(axis=0)}
+        {"group": name, "n_samples": int(np.sum(codes == name)), "shares": usage[codes == name].mean(axis=0)}
         for name in names
     ]
 

@@ -66,16 +66,16 @@ def margin_statement(row_maxima: Any, anchors: IntArray) -> Statement:
     return Statement("anchor-margin", sentence, last - after, 0.0, verdict, {"last": last, "next": after})
 
 
-def residual_statement(first: float, last: float, left: float) -> Statement:
+def residual_statement(first: float, last: float, residual: float) -> Statement:
     """State the largest residual that the anchors of a greedy method leave."""
-    share = left / first if first > 0 else 0.0
+    share = residual / first if first > 0 else 0.0
     sentence = (
-        f"The anchors leave a residual of up to {left:.4g} in a sample, {share:.3g} times the largest before "
-        f"the first anchor; that of the last anchor was {last:.4g} when it was selected."
+        f"The anchors leave a residual of up to {residual:.4g} in a sample, {share:.3g} times the largest "
+        f"before the first anchor; that of the last anchor was {last:.4g} when it was selected."
     )
     # Noise and a missing anchor leave residuals alike.
     verdict = Verdict.HOLDS if share <= 1e-6 else Verdict.NOT_VERIFIABLE
-    quantities = {"first_score": first, "last_score": last, "left": left}
+    quantities = {"first_score": first, "last_score": last, "left": residual}
     return Statement("largest-residual", sentence, share, 1e-6, verdict, quantities)
 
 
@@ -156,8 +156,8 @@ def _left_by_mixtures(
         rows = xp.astype(block.dense_rows(start, stop), xp.float64)
         weights = xp.clip(rows @ inverse, 0.0, None)
         sums = xp.clip(xp.sum(weights, axis=1), 1.0, None)[:, None]
-        left = rows - weights / sums @ vertices
-        squares = [xp.max(xp.sum(each * each, axis=1)) for each in (left, rows)]
+        residuals = rows - weights / sums @ vertices
+        squares = [xp.max(xp.sum(each * each, axis=1)) for each in (residuals, rows)]
         parts.append((math.sqrt(float(squares[0])), math.sqrt(float(squares[1]))))
     return (), ([tuple(np.max(parts, axis=0).tolist())],)
 

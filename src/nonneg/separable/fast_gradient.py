@@ -197,8 +197,8 @@ def compressed(data: DataMatrix) -> tuple[Array, Array]:
     whole, weights = xp.concat(parts, axis=0), xp.concat(norms, axis=0)
     if data.shape[1] > data.shape[0]:
         values, vectors = np.linalg.eigh(to_float64(whole))
-        kept = values > 1e-14 * values[-1] if values[-1] > 0 else values == values[-1]
-        low = vectors[:, kept] * np.sqrt(np.clip(values[kept], 0.0, None))
+        large = values > 1e-14 * values[-1] if values[-1] > 0 else values == values[-1]
+        low = vectors[:, large] * np.sqrt(np.clip(values[large], 0.0, None))
         whole = xp.asarray(low, dtype=weights.dtype, device=weights.device)
     return whole, weights
 

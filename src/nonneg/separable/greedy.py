@@ -62,14 +62,14 @@ def select_greedily(
     """Select samples one after another, each with the best score given those before, until none is left."""
     history, started, n_passes = History(), time.perf_counter(), 0
     share = 0.0 if rule.tie_break is None else rule.tie_break[1]
-    kept: tuple[SampleArray, ...] = ()
+    state: tuple[SampleArray, ...] = ()
     indices: list[int] = []
     scores: list[float] = []
 
     def passed(score: BlockScore, shared: Mapping[str, Any]) -> tuple[int, float, Array]:
-        nonlocal kept, n_passes
+        nonlocal state, n_passes
         options = {"score": score, "facts": shared, "tie": rule.tie_break}
-        kept, (candidates,) = data.map_reduce_rows(_scored, *kept, n_out=rule.n_kept, **options)
+        state, (candidates,) = data.map_reduce_rows(_scored, *state, n_out=rule.n_kept, **options)
         n_passes += 1
         return best_candidate(candidates, share)
 
@@ -103,12 +103,12 @@ def select_greedily(
 
 def _scored(
     block: LocalMatrix,
-    *kept: Array,
+    *state: Array,
     score: BlockScore,
     facts: Mapping[str, Any],
     tie: tuple[int, float] | None,
 ) -> tuple[tuple[Array, ...], tuple[list[Candidate]]]:
-    rows, scores = score(block, *kept, **facts)
+    rows, scores = score(block, *state, **facts)
     second, share = (None, 0.0) if tie is None else (rows[tie[0]][:, 0], tie[1])
     return rows, (block_candidates(block, scores, second, share),)
 
@@ -137,7 +137,7 @@ class GrowingBasis:
 
 def accurate_squares(
     block: LocalMatrix,
-    left: Array,
+    values: Array,
     original: Array,
     tie_tol: float,
     squares_of: Callable[[Array, Array], Array],
@@ -147,12 +147,12 @@ def accurate_squares(
     # residuals are nearly zero.
     xp = block.xp
     doubt = 8.0 * float(xp.finfo(block.dtype).eps) * original
-    lowest = xp.max(left - doubt)
-    unsure = xp.logical_and(left + doubt >= lowest, doubt > 0.25 * tie_tol * left)
+    lowest = xp.max(values - doubt)
+    unsure = xp.logical_and(values + doubt >= lowest, doubt > 0.25 * tie_tol * values)
     places = xp.nonzero(unsure)[0]
     n_places = int(places.shape[0])
     if n_places == 0:
-        return left
+        return values
     step = max(1, (1 << 20) // block.shape[1])
     squares = []
     for start in range(0, n_places, step):
@@ -160,4 +160,4 @@ def accurate_squares(
         rows = xp.astype(block.take_rows(to_float64(some).astype(np.int64)), xp.float64)
         squares.append(squares_of(rows, some))
     turn = xp.clip(xp.cumulative_sum(xp.astype(unsure, xp.int64)) - 1, min=0)
-    return xp.where(unsure, xp.take(xp.concat(squares, axis=0), turn), left)
+    return xp.where(unsure, xp.take(xp.concat(squares, axis=0), turn), values)

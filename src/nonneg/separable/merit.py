@@ -338,10 +338,10 @@ class Problem:
         sums = np.bincount(rows, weights=values, minlength=n) + (n - state.n_entries) * at_zero
         filled = state.n_entries > 0
         penalty = float(row_max.sum()) / total + self.mu * float(np.log(sums[filled] / n).sum())
-        base, shares = at_zero / sums, values / sums[rows]
-        inner = np.bincount(columns, weights=shares * weights / total, minlength=n)
+        base, ratios = at_zero / sums, values / sums[rows]
+        inner = np.bincount(columns, weights=ratios * weights / total, minlength=n)
         gradient = PenaltyGradient(
-            self.lam * base, rows, columns, self.lam * np.maximum(shares - base[rows], 0.0)
+            self.lam * base, rows, columns, self.lam * np.maximum(ratios - base[rows], 0.0)
         )
         vertices = minimizing_vertices(self.dictionary, state.residual, gradient)
         # The gradient at the vertices, of which some have an entry already.
@@ -412,9 +412,9 @@ def mixtures_of(data: DataMatrix, anchors: IntArray) -> Any:
     mixtures = mixtures / mixtures.sum(axis=1, keepdims=True)
     # Every anchor is itself, without rounding errors: where a residual is zero the lowest index wins.
     mixtures[anchors] = np.eye(len(anchors))
-    kept = sp.csr_array(mixtures)
-    rows = np.asarray(anchors)[kept.indices]
-    return sp.csc_array((kept.data, rows, kept.indptr), shape=(data.shape[0], data.shape[0]))
+    csr = sp.csr_array(mixtures)
+    rows = np.asarray(anchors)[csr.indices]
+    return sp.csc_array((csr.data, rows, csr.indptr), shape=(data.shape[0], data.shape[0]))
 
 
 def first_iteration(rule: str | int, residual: FloatArray, scale: float) -> int:

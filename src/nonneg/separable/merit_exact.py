@@ -299,9 +299,9 @@ class WorkingSets:
         parts = []
         for some in self.columns.blocks(len(state.rows)):
             parts.append(sp.csc_array(normalized(to_float64(state.split[:, some]).astype(np.float64))))
-        kept = sp.hstack(parts, format="csc")
+        stacked = sp.hstack(parts, format="csc")
         shape = (self.points.shape[0], self.columns.shape[0])
-        return sp.csc_array((kept.data, state.rows[kept.indices], kept.indptr), shape=shape)
+        return sp.csc_array((stacked.data, state.rows[stacked.indices], stacked.indptr), shape=shape)
 
     def _working_set(self, state: WorkingSetIterate) -> tuple[IntArray, Splitting]:
         splitting = Splitting(state.split, state.dual, state.caps, state.rho)
@@ -361,8 +361,8 @@ class WorkingSets:
         levels = xp.empty(columns.shape[0], dtype=xp.float64, device=columns.device)
         own = 0.0
         for some in columns.blocks(len(state.rows) + columns.shape[1]):
-            shares = xp.clip(xp.astype(state.dual[:, some], xp.float64), 0.0, None)
-            levels[some] = xp.min(base @ residual[some, ...].T + state.rho * shares, axis=0)
+            dual = xp.clip(xp.astype(state.dual[:, some], xp.float64), 0.0, None)
+            levels[some] = xp.min(base @ residual[some, ...].T + state.rho * dual, axis=0)
             own += float(xp.sum(residual[some, ...] * columns.tile(some.start, some.stop)))
         sums = constraint_sums(self.points, residual, levels)
         total, largest = float(xp.sum(levels)) - own, float(sums.max())

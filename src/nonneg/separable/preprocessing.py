@@ -30,8 +30,8 @@ class Prepared:
         """Return the same with some of the samples."""
         if len(rows) == self.data.shape[0]:
             return Prepared(self.data, self.kept, self.facts | facts)
-        kept = rows if self.kept is None else self.kept[rows]
-        return Prepared(rows_of(self.data, rows), kept, self.facts | facts)
+        origin = rows if self.kept is None else self.kept[rows]
+        return Prepared(rows_of(self.data, rows), origin, self.facts | facts)
 
 
 def prepared(

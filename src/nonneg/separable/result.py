@@ -104,9 +104,9 @@ class SelectionResult:
     def margin(self) -> float | None:
         """The smallest row maximum, or score, of an anchor minus the largest of the other samples."""
         if self.row_maxima is not None:
-            left = np.delete(np.asarray(self.row_maxima), self.anchors)
+            others = np.delete(np.asarray(self.row_maxima), self.anchors)
             lowest = float(np.min(np.asarray(self.row_maxima)[self.anchors]))
-            return lowest - (float(left.max()) if left.size else 0.0)
+            return lowest - (float(others.max()) if others.size else 0.0)
         if self.best_left is None or self.scores is None or not len(self.scores):
             return None
         return float(self.scores[-1]) - self.best_left

@@ -380,33 +380,33 @@ def _warn_of_zeros(data: DataMatrix, anchors: IntArray) -> None:
 
 def _in_rows_of(result: SelectionResult, points: Prepared, data: DataMatrix) -> SelectionResult:
     facts = {**points.facts, **result.facts}
-    kept, n_samples = points.kept, data.shape[0]
+    origin, n_samples = points.kept, data.shape[0]
     if "isolated" in facts:
-        if kept is not None:
-            facts["isolated"] = kept[facts["isolated"]]
+        if origin is not None:
+            facts["isolated"] = origin[facts["isolated"]]
         statement = isolated_statement(facts["isolated"])
         result = replace(result, certificate=result.certificate.with_statements([statement]))
     if result.members is not None:
-        members = tuple(rows if kept is None else kept[rows] for rows in result.members)
+        members = tuple(rows if origin is None else origin[rows] for rows in result.members)
         result = replace(
             result, members=members, components=_averages(result.components, members, points, data)
         )
-    if kept is None:
+    if origin is None:
         return replace(result, facts=facts)
     maxima = coefficients = None
     if result.row_maxima is not None:
         maxima = np.zeros(n_samples)
-        maxima[kept] = result.row_maxima
+        maxima[origin] = result.row_maxima
     if result.coefficients is not None:
         parts = result.coefficients.tocoo()
-        places = (kept[parts.row], kept[parts.col])
+        places = (origin[parts.row], origin[parts.col])
         coefficients = sp.csc_array((parts.data, places), shape=(n_samples, n_samples))
     return replace(
         result,
-        anchors=kept[result.anchors],
+        anchors=origin[result.anchors],
         row_maxima=maxima,
         coefficients=coefficients,
-        facts=facts | {"kept": kept},
+        facts=facts | {"kept": origin},
     )
 
 
@@ -455,10 +455,10 @@ def _found_by(name: str, points: Prepared, data: DataMatrix, n_components: int |
 
 
 def _positions(rows: IntArray, points: Prepared) -> IntArray:
-    kept = points.kept
-    assert kept is not None
-    places = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)
-    gone = rows[kept[places] != rows]
+    origin = points.kept
+    assert origin is not None
+    places = np.minimum(np.searchsorted(origin, rows), len(origin) - 1)
+    gone = rows[origin[places] != rows]
     if gone.size:
         steps = [name for name in points.facts if name != "reduce"]
         raise InvalidParameterError(

@@ -79,13 +79,13 @@ def extreme_members(points: FloatArray, k: int, p: int) -> tuple[list[IntArray],
     members: list[IntArray] = []
     scores: list[float] = []
     for _ in range(k):
-        left = points - (points @ basis) @ basis.T
-        squares = np.einsum("ij,ij->i", left, left)
+        residuals = points - (points @ basis) @ basis.T
+        squares = np.einsum("ij,ij->i", residuals, residuals)
         best = first_largest(squares)
         # What is left of points in the span of the vertices is rounding.
         if not squares[best] > 1e-20 * longest:
             break
-        along = points @ (left[best] / math.sqrt(squares[best]))
+        along = points @ (residuals[best] / math.sqrt(squares[best]))
         rows = _largest_places(along, p)
         direction = _beyond(np.median(points[rows], axis=0), basis)
         if direction is None:
@@ -237,25 +237,25 @@ def _projection(data: DataMatrix, n_vertices: int) -> ReducedPoints:
     # Directions of rounding errors: the samples have fewer dimensions than were asked for.
     real = np.flatnonzero(sizes > 64.0 * machine_epsilon(data) * scale)[: n_vertices - 1]
     points, directions = points[:, real], directions[:, real]
-    left = max(0.0, data.squared_norm() - n * float(origin @ origin) - float(np.sum(points**2)))
+    outside = max(0.0, data.squared_norm() - n * float(origin @ origin) - float(np.sum(points**2)))
     n_left = max(1, n - len(real) - 1) * (m - len(real))
     # The difference has lost what is below the rounding of the squared norm.
-    exact = left <= 1e3 * machine_epsilon(data) * data.squared_norm()
-    noise = 0.0 if exact or n_left <= 0 else math.sqrt(left / n_left)
+    exact = outside <= 1e3 * machine_epsilon(data) * data.squared_norm()
+    noise = 0.0 if exact or n_left <= 0 else math.sqrt(outside / n_left)
     return ReducedPoints(points, np.arange(n), directions, origin, noise)
 
 
 def _residual_steps(points: FloatArray, n_steps: int) -> Iterator[FloatArray]:
     # The squared residuals of successive projections, step after step.
-    left = points.copy()
+    residuals = points.copy()
     for _ in range(n_steps):
-        squares = np.einsum("ij,ij->i", left, left)
+        squares = np.einsum("ij,ij->i", residuals, residuals)
         yield squares
         best = first_largest(squares)
         if not squares[best] > 0:
             return
-        direction = left[best] / math.sqrt(squares[best])
-        left -= np.outer(left @ direction, direction)
+        direction = residuals[best] / math.sqrt(squares[best])
+        residuals -= np.outer(residuals @ direction, direction)
 
 
 def _extremes(points: FloatArray) -> IntArray:

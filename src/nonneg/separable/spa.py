@@ -59,16 +59,16 @@ def _projected(
     tie_tol: float,
 ) -> tuple[tuple[Array, Array], Array]:
     xp = block.xp
-    left = residual[:, 0]
+    squares = residual[:, 0]
     if direction is not None:
         along = xp.astype(block.times(xp.astype(direction, block.dtype)), xp.float64)[:, 0]
-        left = xp.clip(left - along * along, min=0.0)
+        squares = xp.clip(squares - along * along, min=0.0)
 
     def squares_of(rows: Array, places: Array) -> Array:
         return squares_outside(rows, basis)
 
-    left = accurate_squares(block, left, original[:, 0], tie_tol, squares_of)
-    return (left[:, None], original), left
+    squares = accurate_squares(block, squares, original[:, 0], tie_tol, squares_of)
+    return (squares[:, None], original), squares
 
 
 def squares_outside(rows: Array, basis: Array) -> Array:

@@ -90,7 +90,7 @@ def _begin(block: LocalMatrix) -> tuple[tuple[Array, ...], Array]:
 
 
 def _advance(
-    block: LocalMatrix, original: Array, left: Array, products: Array, weights: Array, *, rays: Array
+    block: LocalMatrix, original: Array, residual: Array, products: Array, weights: Array, *, rays: Array
 ) -> tuple[tuple[Array, ...], Array]:
     xp = block.xp
     new = block.times(xp.astype(rays[-1:, :], block.dtype).T)

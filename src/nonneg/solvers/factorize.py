@@ -221,8 +221,8 @@ def run_robust(
     data, rng, verbose = checked_dense(data), options.pop("rng"), options.pop("verbose", 0)
     n_init = checked_count("n_init", options.pop("n_init"))
     rounds = f"{options.get('caller', 'factorize')}, rounds of reweighting"
-    given = options["W"] is not None or options["H"] is not None
-    options["init"] = _checked_init(options["init"], n_init, data.shape, n_components, given=given)
+    custom = options["W"] is not None or options["H"] is not None
+    options["init"] = _checked_init(options["init"], n_init, data.shape, n_components, custom=custom)
     same = {name: options[name] for name in ("penalties", "tol", "max_iter", "callback")}
     same["free"] = free_components(options["frozen_components"], n_components, options["H"])
     # A few iterations of the squared loss only: its minimum may have components of outliers.
@@ -280,8 +280,8 @@ def run_factorization(
     _check_signed(data, name, init)
     free = free_components(frozen_components, k, H)
     warn_of_one_sided_l1(penalties, free)
-    given, n_init = W is not None or H is not None, checked_count("n_init", n_init)
-    init = _checked_init(init, n_init, data.shape, k, given=given)
+    custom, n_init = W is not None or H is not None, checked_count("n_init", n_init)
+    init = _checked_init(init, n_init, data.shape, k, custom=custom)
     run_options: dict[str, Any] = {"beta": beta, "penalties": penalties, "max_iter": max_iter, "tol": tol}
     run_options |= {"free": free, "callback": callback}
     run_options |= {"accelerate": accelerate} if name == "hals" else {}
@@ -308,7 +308,7 @@ def run_factorization(
         return first_W, first_Ht, own
 
     # Then restarts may be initialized together.
-    plain = init == "random" and folder is None and not shuffle and free is None and not given
+    plain = init == "random" and folder is None and not shuffle and free is None and not custom
     plain = plain and not data.is_weighted and not signed_components
     with threads(n_jobs), device_work(data), chosen_products():
         if n_init == 1:
@@ -471,11 +471,11 @@ def _how_it_ended(run: Run[Any], solver: str, tol: float) -> str:
     return f" tol={tol:g} ended the run, and the loss no longer decreased."
 
 
-def _checked_init(init: str | None, n_init: int, shape: tuple[int, int], k: int, *, given: bool) -> str:
+def _checked_init(init: str | None, n_init: int, shape: tuple[int, int], k: int, *, custom: bool) -> str:
     """Return the name of the initialization; restarts need one that draws random numbers."""
     restarts = n_init > 1
     if init is None:
-        init = "custom" if given else "random" if restarts else default_init(shape, k)
+        init = "custom" if custom else "random" if restarts else default_init(shape, k)
     if restarts and not INITS.find(init).seeded:
         raise InvalidParameterError(
             f"n_init={n_init} with init={init!r}: all restarts would be equal, because this initialization "
@@ -512,7 +512,7 @@ def initial_factors(
     free: IntArray | None = None,
 ) -> tuple[SampleArray, Array]:
     """Return the initial W and H'."""
-    init = _checked_init(init, 1, data.shape, k, given=W is not None or H is not None)
+    init = _checked_init(init, 1, data.shape, k, custom=W is not None or H is not None)
     initializer = INITS.find(init)
     if initializer.takes_factors:
         return initializer(unweighted(data), k, rng=rng, W=W, H=H)

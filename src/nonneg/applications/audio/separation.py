@@ -216,9 +216,9 @@ class SourceSeparation(SavableEstimator):
         W, H, frequencies = self.activations_, self.model_.components_, self._frequencies
         named = PROPOSALS if self.grouping == "auto" else (self.grouping,)
         labels = {by: group_components(W, H, n_groups, by=by, frequencies=frequencies) for by in named}
-        shares = {by: float(self._energy_shares(one).max()) for by, one in labels.items()}
-        self.proposals_ = np.array(list(shares.values()) if len(named) > 1 and n_groups > 1 else [])
-        return labels[best_proposal(shares)]
+        energies = {by: float(self._energy_shares(one).max()) for by, one in labels.items()}
+        self.proposals_ = np.array(list(energies.values()) if len(named) > 1 and n_groups > 1 else [])
+        return labels[best_proposal(energies)]
 
     def _trained(
         self, recordings: FloatArray, solos: Mapping[str, list[FloatArray]], n_sources: int

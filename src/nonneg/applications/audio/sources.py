@@ -159,7 +159,7 @@ def grouped_by_hand(grouping: Any, n_components: int) -> tuple[IntArray, tuple[s
 
 
 def separation_certificate(
-    model: Certificate, shares: FloatArray, proposals: Mapping[str, float], divergences: FloatArray
+    model: Certificate, energies: FloatArray, proposals: Mapping[str, float], divergences: FloatArray
 ) -> Certificate:
     """Return the statements about the model, the grouping, and the balance of the sources."""
     # Masks are ratios of sums of components: small changes of single ones do not matter to them.
@@ -173,8 +173,8 @@ def separation_certificate(
         statements.append(_grouping_statement(proposals))
     if len(divergences):
         statements.append(_training_statement(*divergences.tolist()))
-    if len(shares) > 1:
-        statements.append(balance_statement(shares))
+    if len(energies) > 1:
+        statements.append(balance_statement(energies))
     return Certificate(tuple(statements))
 
 
@@ -200,10 +200,10 @@ def _training_statement(by_templates: float, by_components: float) -> Statement:
     return Statement("training", sentence, value, None, Verdict.NOT_VERIFIABLE, numbers)
 
 
-def balance_statement(shares: FloatArray) -> Statement:
+def balance_statement(energies: FloatArray) -> Statement:
     """State whether the energy is spread over the sources."""
-    largest = float(shares.max())
-    if not (np.isfinite(shares).all() and largest > 0):
+    largest = float(energies.max())
+    if not (np.isfinite(energies).all() and largest > 0):
         sentence = "The sources have no energy, or too little to be measured."
         return Statement("energy-shares", sentence, None, MOST_ENERGY, Verdict.NOT_VERIFIABLE)
     holds = largest <= MOST_ENERGY + ROUNDING
@@ -218,13 +218,13 @@ def balance_statement(shares: FloatArray) -> Statement:
     return Statement("energy-shares", sentence, largest, MOST_ENERGY, verdict)
 
 
-def warn_of_one_source(names: Sequence[str], shares: FloatArray) -> None:
+def warn_of_one_source(names: Sequence[str], energies: FloatArray) -> None:
     """Warn where one source holds nearly all of the energy."""
-    at = int(np.argmax(shares))
-    if len(names) > 1 and shares[at] > MOST_ENERGY + ROUNDING:
+    at = int(np.argmax(energies))
+    if len(names) > 1 and energies[at] > MOST_ENERGY + ROUNDING:
         warn_user(
-            f"The source {names[at]!r} has {100 * shares[at]:.1f}% of the energy: the components were hardly "
-            "separated. Try another grouping (--grouping, or --group by hand), another number of components "
-            "(--components), or solo recordings of the sources (--train).",
+            f"The source {names[at]!r} has {100 * energies[at]:.1f}% of the energy: the components were "
+            "hardly separated. Try another grouping (--grouping, or --group by hand), another number of "
+            "components (--components), or solo recordings of the sources (--train).",
             NonnegWarning,
         )

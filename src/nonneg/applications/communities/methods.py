@@ -106,17 +106,17 @@ def energetic_nodes(vectors: FloatArray, energy: float) -> IntArray:
 
 def _anchors(name: str, pairs: Eigenpairs, problem: Problem, keywords: Mapping[str, Any]) -> SelectionResult:
     """Return anchors among the rows of the eigenvectors."""
-    k, kept = problem.k, energetic_nodes(pairs.vectors, problem.energy)
-    if k > len(kept):
+    k, nodes = problem.k, energetic_nodes(pairs.vectors, problem.energy)
+    if k > len(nodes):
         raise InvalidParameterError(
-            f"n_communities={k} is more than the {len(kept)} nodes among which pure ones are searched for. "
+            f"n_communities={k} is more than the {len(nodes)} nodes among which pure ones are searched for. "
             "Raise energy, or ask for fewer."
         )
     selected = select_anchors(
-        pairs.vectors[kept], k, method=name, rng=problem.rng, n_jobs=problem.n_jobs, **split_params(keywords)
+        pairs.vectors[nodes], k, method=name, rng=problem.rng, n_jobs=problem.n_jobs, **split_params(keywords)
     )
     # Coefficients and row maxima belong to the nodes that were searched.
-    return replace(selected, anchors=kept[selected.anchors], row_maxima=None, coefficients=None)
+    return replace(selected, anchors=nodes[selected.anchors], row_maxima=None, coefficients=None)
 
 
 def recover(vectors: FloatArray, corners: FloatArray, *, spoc: bool = False) -> Memberships:
@@ -283,8 +283,8 @@ def hide_edges(adjacency: SparseMatrix) -> HiddenEdges | None:
     """Hide some edges of a symmetric graph, the same at every call; None where none can be hidden."""
     upper = sp.coo_array(sp.triu(adjacency, 1))
     hidden = np.random.default_rng(adjacency.shape[0]).random(upper.nnz) < HIDDEN
-    kept = ~hidden
-    half = sp.csr_array((upper.data[kept], (upper.row[kept], upper.col[kept])), shape=adjacency.shape)
+    seen = ~hidden
+    half = sp.csr_array((upper.data[seen], (upper.row[seen], upper.col[seen])), shape=adjacency.shape)
     shown = sp.csr_array(half + half.T)
     connected = np.diff(shown.indptr) > 0
     # The strength of a node without another edge is not known.

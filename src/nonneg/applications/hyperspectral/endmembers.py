@@ -332,8 +332,8 @@ def _largest(values: FloatArray, count: int) -> IntArray:
 
 def relative_residuals(pixels: FloatArray, endmembers: FloatArray) -> FloatArray:
     """Return what nonnegative mixtures of endmembers leave of every pixel, relative to its norm."""
-    left = pixels - nonnegative_weights(pixels, endmembers) @ endmembers
-    return np.asarray(np.linalg.norm(left, axis=1) / np.linalg.norm(pixels, axis=1))
+    residuals = pixels - nonnegative_weights(pixels, endmembers) @ endmembers
+    return np.asarray(np.linalg.norm(residuals, axis=1) / np.linalg.norm(pixels, axis=1))
 
 
 def nonnegative_weights(pixels: FloatArray, endmembers: FloatArray) -> FloatArray:
@@ -368,11 +368,11 @@ def purity_statement(pixels: FloatArray, endmembers: FloatArray) -> Statement:
     # direction. That is at most the variance in the largest direction in which the pixels leave the span.
     k, m = endmembers.shape
     basis = np.linalg.qr(endmembers.T)[0][:, :k]
-    left = (pixels - nonnegative_weights(pixels, endmembers) @ endmembers) @ basis
+    residuals = (pixels - nonnegative_weights(pixels, endmembers) @ endmembers) @ basis
     beyond = pixels - (pixels @ basis) @ basis.T
     largest = float(np.linalg.eigvalsh(beyond.T @ beyond)[-1]) if k < m else 0.0
     total = float(np.sum(pixels**2))
-    outside = math.sqrt(float(np.sum(left**2)) / total)
+    outside = math.sqrt(float(np.sum(residuals**2)) / total)
     most = max(math.sqrt(0.5 * (k - 1) * largest / total), ROUNDING)
     holds = outside <= most
     sentence = (

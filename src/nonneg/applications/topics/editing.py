@@ -97,11 +97,11 @@ def _regroup(
     others = [[at] for at in range(model.n_topics_) if at not in split and at not in merged]
     components, anchors, labels = [], [], []
     for number, members in enumerate([*others, *edit["merged"]]):
-        shares = model.topic_proportions_[members]
-        # The mixture by shares, in the method's own scale.
+        proportions = model.topic_proportions_[members]
+        # The mixture by proportions, in the method's own scale.
         weights = model.components_[members][:, words].astype(np.float64)
         if len(members) > 1:
-            weights = (shares if shares.any() else np.ones(len(members))) @ weights
+            weights = (proportions if proportions.any() else np.ones(len(members))) @ weights
             weights /= float(np.linalg.norm(weights) if model.method == "nmf" else weights.sum()) or 1.0
         components.append(weights.ravel())
         if model.anchor_indices_ is not None:
@@ -110,7 +110,7 @@ def _regroup(
             anchors.append(int(places[np.argmax(components[-1][places])]))
         # A name stands for half of the whole or for nothing, unless it is new.
         named = [at for at in members if model.topic_names_[at]]
-        enough = 2.0 * model.topic_proportions_[named].sum() >= shares.sum()
+        enough = 2.0 * model.topic_proportions_[named].sum() >= proportions.sum()
         name = " / ".join(model.topic_names_[at] for at in named) or None if enough else None
         labels.append(next((names[at] for at in members if at in names), name))
         for at in members:

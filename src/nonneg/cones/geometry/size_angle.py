@@ -228,8 +228,8 @@ class ClusterHull:
         radius = math.sqrt(max(0.0, float(weights @ squares - center @ center)))
         lower = math.asin(min(1.0, radius))
         grown = lower > self.lower_angle or not known
-        kept = weights > 0
-        self.rows, self.weights, self.points = self.rows[kept], weights[kept], self.points[kept]
+        active = weights > 0
+        self.rows, self.weights, self.points = self.rows[active], weights[active], self.points[active]
         self.lower_angle = max(lower, self.lower_angle)
         axis = self.reference + center
         length = float(np.linalg.norm(axis))
