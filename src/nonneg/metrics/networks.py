@@ -103,14 +103,14 @@ def conductance(adjacency: Any, memberships: Any) -> FloatArray:
     return np.where(empty, np.nan, np.clip(cuts / np.where(empty, 1.0, smaller), 0.0, 1.0))
 
 
-def averaged_rank_correlation(true: Any, found: Any, *, nan: str = "error") -> float:
+def averaged_rank_correlation(true: Any, estimated: Any, *, nan: str = "error") -> float:
     """Return Spearman's rank correlation of two membership tables, averaged over the communities.
 
     Parameters
     ----------
     true : array-like or sparse array of shape (n_nodes, k)
         Known memberships, one community per column.
-    found : array-like or sparse array of shape (n_nodes, l)
+    estimated : array-like or sparse array of shape (n_nodes, l)
         Estimated ones, in any order of the columns.
     nan : {"error", "omit"}, default "error"
         Whether nodes without memberships (isolated ones) raise an error or are left out.
@@ -132,11 +132,11 @@ def averaged_rank_correlation(true: Any, found: Any, *, nan: str = "error") -> f
     >>> averaged_rank_correlation(true, [[0.1, 0.9], [0.2, 0.8], [1.0, 0.0]])
     1.0
     """
-    first, second = _table(true, "true"), _table(found, "found")
+    first, second = _table(true, "true"), _table(estimated, "estimated")
     if len(first) != len(second) or not len(first):
         raise ShapeError(
             f"Expected memberships of the same nodes, got {len(first)} rows in `true` and {len(second)} in "
-            "`found`."
+            "`estimated`."
         )
     if nan not in ("error", "omit"):
         raise InvalidParameterError(f"nan must be 'error' or 'omit', got {nan!r}.")

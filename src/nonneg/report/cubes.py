@@ -46,7 +46,7 @@ def describe(
     result = {
         **picked(model, "n_endmembers_", "constraint", "relative_error_"),
         "method": model.result_.method,
-        "how": model.result_.facts.get("how"),
+        "how": model.result_.details.get("how"),
         "estimates": model.n_endmembers_estimates_,
         "mean_angle": None if match is None else float(np.nanmean(match.angles)),
         "seconds": seconds,

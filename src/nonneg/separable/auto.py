@@ -98,7 +98,7 @@ def auto(
     return replace(
         result,
         certificate=result.certificate.with_statements([statement]),
-        facts={**result.facts, "proposals": {name: p.anchors for name, p in proposals.items()}}
+        details={**result.details, "proposals": {name: p.anchors for name, p in proposals.items()}}
         | {"residuals": residuals, "chosen": chosen},
     )
 

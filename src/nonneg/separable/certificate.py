@@ -108,7 +108,7 @@ def bound_statement(result: SelectionResult, vertices: FloatArray, points: DataM
     n_samples, n_features = points.shape
     if result.n_components < 2:
         return None
-    if result.method == "smoothed-spa" and "noise" in result.facts:
+    if result.method == "smoothed-spa" and "noise" in result.details:
         return _averaged_noise(result, vertices, n_samples)
     if result.method != "spa" or (points.container == "sparse" and n_samples * n_features > MOST_ENTRIES):
         return None
@@ -165,7 +165,7 @@ def _left_by_mixtures(
 def _averaged_noise(result: SelectionResult, vertices: FloatArray, n_samples: int) -> Statement:
     # The mean of the rows of N in a set of p has a norm of at most ||N||_2 / sqrt(p): the lemma behind subset
     # smoothing (Bhattacharyya & Kannan 2020). ||N||_2 is that of normal noise.
-    noise, p = float(result.facts["noise"]), int(result.facts["n_members"])
+    noise, p = float(result.details["noise"]), int(result.details["n_members"])
     largest = noise * (math.sqrt(n_samples) + math.sqrt(vertices.shape[1]))
     size = float(np.linalg.norm(vertices - vertices.mean(axis=0), axis=1).max())
     number = largest / math.sqrt(p)

@@ -41,7 +41,7 @@ def fast_anchor(
         result,
         anchors=anchors,
         n_passes=(result.n_passes or 0) + len(anchors),
-        facts={"changed_in_clean_up": int((anchors != result.anchors).sum())},
+        details={"changed_in_clean_up": int((anchors != result.anchors).sum())},
     )
 
 
@@ -84,7 +84,7 @@ def _affine_rule(tie_tol: float) -> GreedyRule:
     basis = GrowingBasis()
     first: list[Array] = []
 
-    def facts(row: Array, n_picks: int) -> dict[str, Any]:
+    def shared(row: Array, n_picks: int) -> dict[str, Any]:
         xp = array_namespace(row)
         row = xp.astype(row, xp.float64)
         if not first:
@@ -92,7 +92,7 @@ def _affine_rule(tie_tol: float) -> GreedyRule:
         direction = None if n_picks == 1 else basis.extended(xp, row - first[0])
         return {"origin": first[0], "direction": direction, "basis": basis.matrix, "tie_tol": tie_tol}
 
-    return GreedyRule(begin=_from_zero, advance=_from_span, facts=facts, n_kept=2, tie_break=(1, tie_tol))
+    return GreedyRule(begin=_from_zero, advance=_from_span, shared=shared, n_kept=2, tie_break=(1, tie_tol))
 
 
 def _from_zero(block: LocalMatrix) -> tuple[tuple[Array, Array], Array]:

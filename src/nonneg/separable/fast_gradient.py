@@ -152,7 +152,7 @@ def fast_gradient(
         n_iter=run.n_iter,
         stop_reason=run.stop_reason,
         stop_sentence=run.sentence,
-        facts={"first_lam": weight},
+        details={"first_lam": weight},
     )
 
 

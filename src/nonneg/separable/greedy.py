@@ -30,19 +30,19 @@ def relative_floor(data: DataMatrix) -> float:
 class GreedyRule:
     """The scoring rule of a greedy method."""
 
-    # ``begin(block, **first_facts)`` returns what the rule keeps for the rows of a block (two-dimensional
-    # arrays with one row per sample) and the scores of the rows, a vector; ``advance(block, *kept, **facts)``
-    # the same after a selection. A score may be an upper bound where it is below the best one. Both are
-    # called on the workers that hold the data: they are functions of a module, not closures.
+    # ``begin(block, **first_shared)`` returns the state of the rows of a block (arrays of two dimensions with
+    # one row per sample) and the scores of the rows, a vector; ``advance(block, *state, **shared)`` does so
+    # after a selection. A score may be an upper bound where it is below the best one. Both are called on the
+    # workers that hold the data: they are functions of a module, not closures.
     begin: BlockScore
     advance: BlockScore
-    # ``facts(row, n_picks)`` is called in this process with the selected sample and the number of selections
+    # ``shared(row, n_picks)`` is called in this process with the selected sample and the number of selections
     # so far, and returns the keywords of the next `advance`.
-    facts: Callable[[Array, int], Mapping[str, Any]]
+    shared: Callable[[Array, int], Mapping[str, Any]]
     n_kept: int  # number of arrays that the rule keeps
     # ``refine(data, index, row)`` returns the index to select in place of the best score's, and that sample.
     refine: Callable[[DataMatrix, int, Array], tuple[int, Array]] | None = None
-    first_facts: Mapping[str, Any] | None = None
+    first_shared: Mapping[str, Any] | None = None
     # Tie-breaking: which of the kept arrays decides among rows whose scores are within a fraction of the best
     # one. The largest entry of its first column wins; of those equal up to rounding, the lowest index.
     tie_break: tuple[int, float] | None = None
@@ -57,7 +57,7 @@ def select_greedily(
     relative_floor: float,
     squared: bool = True,
     finish: bool = True,
-    facts: Mapping[str, Any] | None = None,
+    details: Mapping[str, Any] | None = None,
 ) -> SelectionResult:
     """Select samples one after another, each with the best score given those before, until none is left."""
     history, started, n_passes = History(), time.perf_counter(), 0
@@ -68,12 +68,12 @@ def select_greedily(
 
     def passed(score: BlockScore, shared: Mapping[str, Any]) -> tuple[int, float, Array]:
         nonlocal state, n_passes
-        options = {"score": score, "facts": shared, "tie": rule.tie_break}
+        options = {"score": score, "shared": shared, "tie": rule.tie_break}
         state, (candidates,) = data.map_reduce_rows(_scored, *state, n_out=rule.n_kept, **options)
         n_passes += 1
         return best_candidate(candidates, share)
 
-    index, score, row = passed(rule.begin, rule.first_facts or {})
+    index, score, row = passed(rule.begin, rule.first_shared or {})
     floor = relative_floor * score
     for n_picks in range(1, n_components + 1):
         if not score > floor:
@@ -85,7 +85,7 @@ def select_greedily(
         history.record(n_picks, time.perf_counter() - started, {"score": scores[-1]})
         score = float("nan")  # unknown without another pass
         if finish or n_picks < n_components:
-            index, score, row = passed(rule.advance, rule.facts(row, n_picks))
+            index, score, row = passed(rule.advance, rule.shared(row, n_picks))
     complete = len(indices) == n_components
     best_left = float(np.sqrt(max(score, 0.0))) if squared else score
     return SelectionResult(
@@ -97,7 +97,7 @@ def select_greedily(
         stop_reason=StopReason.FOUND if complete else StopReason.EXHAUSTED,
         best_left=None if np.isnan(score) else best_left,
         n_passes=n_passes,
-        facts=dict(facts or {}),
+        details=dict(details or {}),
     )
 
 
@@ -105,10 +105,10 @@ def _scored(
     block: LocalMatrix,
     *state: Array,
     score: BlockScore,
-    facts: Mapping[str, Any],
+    shared: Mapping[str, Any],
     tie: tuple[int, float] | None,
 ) -> tuple[tuple[Array, ...], tuple[list[Candidate]]]:
-    rows, scores = score(block, *state, **facts)
+    rows, scores = score(block, *state, **shared)
     second, share = (None, 0.0) if tie is None else (rows[tie[0]][:, 0], tie[1])
     return rows, (block_candidates(block, scores, second, share),)
 

@@ -175,7 +175,7 @@ def merit(
         n_iter=run.n_iter,
         stop_reason=run.stop_reason,
         stop_sentence=run.sentence,
-        facts={"t_init": first.t, "entries": int(state.counts.sum())}
+        details={"t_init": first.t, "entries": int(state.counts.sum())}
         | {"largest_residual": state.largest_residual},
     )
 

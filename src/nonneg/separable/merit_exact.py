@@ -175,7 +175,7 @@ def merit_exact(
         n_iter=run.n_iter,
         stop_reason=run.stop_reason,
         stop_sentence=run.sentence,
-        facts={"working_set": len(state.rows), "n_explained": len(explained)}
+        details={"working_set": len(state.rows), "n_explained": len(explained)}
         | {"largest_residual": state.largest_residual},
     )
 

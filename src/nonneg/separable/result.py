@@ -62,7 +62,7 @@ class SelectionResult:
     n_passes : int or None
         Number of passes of a greedy method over the samples, preprocessing not counted. None for convex
         methods.
-    facts : mapping
+    details : mapping
         Further quantities that the method reports, by name.
     """
 
@@ -84,7 +84,7 @@ class SelectionResult:
     members: tuple[IntArray, ...] | None = None
     best_left: float | None = None
     n_passes: int | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.stop_sentence:

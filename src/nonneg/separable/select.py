@@ -248,7 +248,7 @@ def select_anchors(
         _check_left(n_components, points)
         if entry.in_process:
             points = _gathered(points, n_components, centered)
-        if centered and "reduce" not in points.facts:
+        if centered and "reduce" not in points.details:
             raise InvalidParameterError(
                 "centered=True applies to the projection by reduce=, but the samples are not reduced. Also "
                 "pass reduce=, the number of directions."
@@ -327,17 +327,17 @@ def _check_left(n_components: int | None, points: Prepared) -> None:
     if n_components is not None and n_components > points.data.shape[0]:
         raise InvalidParameterError(
             f"n_components={n_components} is more than the {points.data.shape[0]} samples that "
-            f"{listed(points.facts)} left. Ask for fewer, or keep more samples."
+            f"{listed(points.details)} left. Ask for fewer, or keep more samples."
         )
 
 
 def _gathered(points: Prepared, n_components: int | None, centered: bool) -> Prepared:
     if isinstance(points.data, ScaledMatrix):
-        return Prepared(points.data.materialized(), points.kept, points.facts)
+        return Prepared(points.data.materialized(), points.kept, points.details)
     if isinstance(points.data, LocalMatrix):
         return points
     n, m = points.data.shape
-    if "reduce" not in points.facts:
+    if "reduce" not in points.details:
         wanted = m if n_components is None else 2 * n_components
         if wanted < m:
             points = reduce_dimension(points, min(wanted, n), centered=centered)
@@ -347,7 +347,7 @@ def _gathered(points: Prepared, n_components: int | None, centered: bool) -> Pre
             "number of leading directions to keep (for example twice the number of anchors)."
         )
     dtype = numpy_dtype(points.data.dtype)
-    return Prepared(as_data_matrix(gathered(points.data).astype(dtype)), points.kept, points.facts)
+    return Prepared(as_data_matrix(gathered(points.data).astype(dtype)), points.kept, points.details)
 
 
 def _check_found(result: SelectionResult, n_components: int, name: str) -> None:
@@ -379,12 +379,12 @@ def _warn_of_zeros(data: DataMatrix, anchors: IntArray) -> None:
 
 
 def _in_rows_of(result: SelectionResult, points: Prepared, data: DataMatrix) -> SelectionResult:
-    facts = {**points.facts, **result.facts}
+    details = {**points.details, **result.details}
     origin, n_samples = points.kept, data.shape[0]
-    if "isolated" in facts:
+    if "isolated" in details:
         if origin is not None:
-            facts["isolated"] = origin[facts["isolated"]]
-        statement = isolated_statement(facts["isolated"])
+            details["isolated"] = origin[details["isolated"]]
+        statement = isolated_statement(details["isolated"])
         result = replace(result, certificate=result.certificate.with_statements([statement]))
     if result.members is not None:
         members = tuple(rows if origin is None else origin[rows] for rows in result.members)
@@ -392,7 +392,7 @@ def _in_rows_of(result: SelectionResult, points: Prepared, data: DataMatrix) -> 
             result, members=members, components=_averages(result.components, members, points, data)
         )
     if origin is None:
-        return replace(result, facts=facts)
+        return replace(result, details=details)
     maxima = coefficients = None
     if result.row_maxima is not None:
         maxima = np.zeros(n_samples)
@@ -406,18 +406,18 @@ def _in_rows_of(result: SelectionResult, points: Prepared, data: DataMatrix) -> 
         anchors=origin[result.anchors],
         row_maxima=maxima,
         coefficients=coefficients,
-        facts=facts | {"kept": origin},
+        details=details | {"kept": origin},
     )
 
 
 def _averages(components: Any, members: Sequence[IntArray], points: Prepared, data: DataMatrix) -> Array:
     # The medians of the members in the features of X.
     rows = [to_float64(data.take_rows(some)) for some in members]
-    if components is None or "reduce" in points.facts:
+    if components is None or "reduce" in points.details:
         # The method saw other features than X has: the same average of the samples themselves.
         components = np.stack([np.median(some, axis=0) for some in rows])
-    elif "normalize" in points.facts:
-        order = int(points.facts["normalize"]["norm"][1:])
+    elif "normalize" in points.details:
+        order = int(points.details["normalize"]["norm"][1:])
         sizes = [np.median(np.linalg.norm(some, ord=order, axis=1)) for some in rows]
         components = to_float64(components) * np.stack(sizes)[:, None]
     host = to_float64(components)
@@ -460,7 +460,7 @@ def _positions(rows: IntArray, points: Prepared) -> IntArray:
     places = np.minimum(np.searchsorted(origin, rows), len(origin) - 1)
     gone = rows[origin[places] != rows]
     if gone.size:
-        steps = [name for name in points.facts if name != "reduce"]
+        steps = [name for name in points.details if name != "reduce"]
         raise InvalidParameterError(
             f"init names sample {gone[0]}, which {listed(steps)} left out. Name another."
         )

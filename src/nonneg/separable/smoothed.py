@@ -68,7 +68,7 @@ def smoothed_spa(data: DataMatrix, n_components: int, *, n_members: int | str = 
         components=vertices @ reduced.basis.T + reduced.origin,
         members=tuple(reduced.rows[rows] for rows in members),
         n_passes=len(vertices),
-        facts={"n_members": p, "noise": reduced.noise, "isolated": reduced.isolated},
+        details={"n_members": p, "noise": reduced.noise, "isolated": reduced.isolated},
     )
 
 

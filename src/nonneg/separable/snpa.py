@@ -27,12 +27,12 @@ def snpa(data: DataMatrix, n_components: int, *, tie_tol: float = TIE_TOL) -> Se
 def _rule(tie_tol: float) -> GreedyRule:
     anchors: list[Array] = []
 
-    def facts(row: Array, n_picks: int) -> dict[str, Any]:
+    def shared(row: Array, n_picks: int) -> dict[str, Any]:
         xp = array_namespace(row)
         anchors.append(xp.astype(row, xp.float64))
         return {"vertices": xp.stack(anchors, axis=0), "tie_tol": tie_tol}
 
-    return GreedyRule(begin=_begin, advance=_advance, facts=facts, n_kept=4, tie_break=(1, tie_tol))
+    return GreedyRule(begin=_begin, advance=_advance, shared=shared, n_kept=4, tie_break=(1, tie_tol))
 
 
 def _begin(block: LocalMatrix) -> tuple[tuple[Array, ...], Array]:

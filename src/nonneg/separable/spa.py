@@ -37,11 +37,13 @@ def projection_rule(tie_tol: float) -> GreedyRule:
     """Return the scoring rule of successive projections."""
     basis = GrowingBasis()
 
-    def facts(row: Array, n_picks: int) -> dict[str, Any]:
+    def shared(row: Array, n_picks: int) -> dict[str, Any]:
         direction = basis.extended(array_namespace(row), row)
         return {"direction": direction, "basis": basis.matrix, "tie_tol": tie_tol}
 
-    return GreedyRule(begin=_squared_norms, advance=_projected, facts=facts, n_kept=2, tie_break=(1, tie_tol))
+    return GreedyRule(
+        begin=_squared_norms, advance=_projected, shared=shared, n_kept=2, tie_break=(1, tie_tol)
+    )
 
 
 def _squared_norms(block: LocalMatrix) -> tuple[tuple[Array, Array], Array]:

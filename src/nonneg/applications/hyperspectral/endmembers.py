@@ -195,7 +195,7 @@ def proposed_endmembers(pixels: ImagePixels, n_endmembers: int, rng: np.random.G
         members=tuple(np.searchsorted(used, rows[members]) for members in chosen.members),
         certificate=Certificate(statements),
         n_iter=len(candidates) * N_RUNS,
-        facts={
+        details={
             "how": f"medians of {chosen.name}",
             "isolated": np.searchsorted(used, isolated),
             "candidates": {one.name: one.score for one in candidates},

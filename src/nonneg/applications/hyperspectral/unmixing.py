@@ -110,7 +110,7 @@ class Unmixing(SavableEstimator):
     pixels, or of 3 x 3 averages of them. There are eight runs of each. What nonnegative mixtures leave of a
     pixel, on average over a fixed sample of pixels, judges. The best run of every setting exchanges
     endmembers for medians of pixels that are extreme beside all others while that lowers the number, and the
-    best setting is kept; ``result_.facts["candidates"]`` has the number for every one.
+    best setting is kept; ``result_.details["candidates"]`` has the number for every one.
 
     References
     ----------
@@ -211,7 +211,7 @@ class Unmixing(SavableEstimator):
             )
             mixtures = Mixtures.of(pixels, endmembers, self.constraint, int(self.verbose))
         used = np.flatnonzero(pixels.mask)
-        isolated = used[np.asarray(result.facts.get("isolated", ()), dtype=np.intp)]
+        isolated = used[np.asarray(result.details.get("isolated", ()), dtype=np.intp)]
         self.endmembers_ = endmembers
         self.n_endmembers_ = len(endmembers)
         self.n_endmembers_estimates_ = estimates
