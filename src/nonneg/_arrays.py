@@ -144,7 +144,7 @@ def clipped(array: Any, low: float | None = None, high: float | None = None) -> 
 def numpy_view(array: Any) -> Any:
     """Return a NumPy array that shares the memory of a CPU tensor, also in fields; others as they are."""
     if is_dataclass(array) and not isinstance(array, type):
-        return replace(array, **{each.name: numpy_view(getattr(array, each.name)) for each in fields(array)})
+        return replace(array, **{item.name: numpy_view(getattr(array, item.name)) for item in fields(array)})
     return array.detach().numpy() if is_cpu_tensor(array) else array
 
 

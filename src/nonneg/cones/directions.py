@@ -86,8 +86,8 @@ class _Search:
 
     def residual_directions(self, moving: Any) -> FloatArray:
         directions = np.zeros_like(self.vectors)
-        some = self.images[moving] - self.values[moving, None] * self.vectors[moving]
-        directions[moving] = _unit(_outside(_unit(some), self.vectors[moving]))
+        residuals = self.images[moving] - self.values[moving, None] * self.vectors[moving]
+        directions[moving] = _unit(_outside(_unit(residuals), self.vectors[moving]))
         return directions
 
     def restart(self, images: FloatArray) -> None:

@@ -102,9 +102,9 @@ def recommended(ranks: Sequence[RankConsensus]) -> tuple[int, str]:
     # one-standard-error rule, over restarts, on silhouettes to the two digits that are shown.
     if len(ranks) == 1:
         return ranks[0].n_components, f"{ranks[0].n_components} components were requested."
-    numbers = [each.n_components for each in ranks]
-    silhouettes = np.round([each.silhouette for each in ranks], 2)
-    errors = np.array([each.silhouette_error for each in ranks])
+    numbers = [entry.n_components for entry in ranks]
+    silhouettes = np.round([entry.silhouette for entry in ranks], 2)
+    errors = np.array([entry.silhouette_error for entry in ranks])
     best = int(np.argmax(silhouettes))
     as_stable = silhouettes >= silhouettes[best] - np.hypot(errors, errors[best])
     at = int(np.flatnonzero(as_stable)[-1])
@@ -132,7 +132,9 @@ def lowest_akaike(ranks: Sequence[RankConsensus], shape: tuple[int, int]) -> tup
         return recommended(ranks)
     # For Kullback-Leibler the square of the error is twice the divergence: the Poisson deviance. A component
     # has a weight in every row and in every column, less one, because only their product matters.
-    criteria = {each.n_components: each.error**2 + 2 * each.n_components * (sum(shape) - 1) for each in ranks}
+    criteria = {
+        entry.n_components: entry.error**2 + 2 * entry.n_components * (sum(shape) - 1) for entry in ranks
+    }
     rank = min(criteria, key=criteria.__getitem__)
     at_end = rank in (ranks[0].n_components, ranks[-1].n_components) and 1 < rank < min(shape)
     curve = ", ".join(f"{k}: {value:.0f}" for k, value in criteria.items())

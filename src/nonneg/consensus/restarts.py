@@ -136,7 +136,7 @@ def run_batch(
         drawn = [resampled(*inputs, kind, np.random.default_rng([seed, 1])) for _, seed in batch]
         scaled = drawn[0]
     if options.resample is not None and len(batch) > 1:  # on a GPU, each on data of its own
-        factors = [INITS["random"](each, k, rng=rng) for each, rng in zip(drawn, rngs, strict=True)]
+        factors = [INITS["random"](draw, k, rng=rng) for draw, rng in zip(drawn, rngs, strict=True)]
         runs = run_batched(drawn, "newton", factors, options.max_iter, options.tol)
     else:
         runs = run_restarts(scaled, k, rngs, beta=options.beta, max_iter=options.max_iter, tol=options.tol)

@@ -45,10 +45,10 @@ class AnnDataMatrix:
 
     def variables(self) -> Any:
         """Return the indices of the chosen variables, None for all."""
-        wanted, columns = self.use_highly_variable, self.adata.var
-        if wanted is None:
-            wanted = HIGHLY_VARIABLE in columns
-        if not wanted:
+        highly, columns = self.use_highly_variable, self.adata.var
+        if highly is None:
+            highly = HIGHLY_VARIABLE in columns
+        if not highly:
             return None
         if HIGHLY_VARIABLE not in columns:
             raise InvalidParameterError(

@@ -275,12 +275,12 @@ def _check_address(address: str) -> None:
             return str((await server.identity())["type"])
 
     try:
-        answer = asyncio.run(asyncio.wait_for(ask(), CONNECT_SECONDS))
+        reply = asyncio.run(asyncio.wait_for(ask(), CONNECT_SECONDS))
     except Exception as error:  # bytes of another protocol can mean anything
-        answer = str(error) or type(error).__name__
-    if answer != "Scheduler":
+        reply = str(error) or type(error).__name__
+    if reply != "Scheduler":
         raise InvalidParameterError(
-            f"No Dask scheduler answers at {address} ({answer}). Expected an address such as "
+            f"No Dask scheduler answers at {address} ({reply}). Expected an address such as "
             "tcp://host:8786, which `dask scheduler` prints when it starts."
         )
 

@@ -402,8 +402,8 @@ def _largest_outside(data: DataMatrix, V: Float64Array, source: np.random.Genera
     # Kuczynski & Wozniakowski (1992), SIAM J. Matrix Anal. Appl. 13, 1094-1122, Theorem 4.2: q Lanczos steps
     # from one random vector underestimate by more than a share e with probability at most
     # 1.648 sqrt(n) exp(-sqrt(e) (2 q - 1)). The vectors of a block are independent, and all must fail.
-    each = FAILURE_PROBABILITY ** (1.0 / WIDTH)
-    share = (math.log(1.648 * math.sqrt(order) / each) / (2 * STEPS - 1)) ** 2
+    level = FAILURE_PROBABILITY ** (1.0 / WIDTH)
+    share = (math.log(1.648 * math.sqrt(order) / level) / (2 * STEPS - 1)) ** 2
     if share >= 1.0:
         return math.inf
     return largest / (1.0 - share)

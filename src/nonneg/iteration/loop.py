@@ -100,9 +100,9 @@ def iterate(
             if progress is not None:
                 progress.update(now, max_iter)
             if callback is not None:
-                asked = callback(now)
+                stopped = callback(now)
                 check_factors(state, "after the callback, which must not modify it")
-                if asked:
+                if stopped:
                     reason = StopReason.CALLBACK
                     break
             finished = stop(history)

@@ -32,9 +32,9 @@ def line_search(
     """Return the models, and a step between 0 and 1 along d for every row of every model."""
     if on_gpu(v) and triton.is_supported(v):
         return v, triton.batched_kl_steps(x, v, d, slopes, bounds, TRIES)
-    xp, each = array_namespace(x, v), (-1, v.shape[2])
+    xp, shape = array_namespace(x, v), (-1, v.shape[2])
     data, lowest = (xp.broadcast_to(array, v.shape) for array in (x, _bounds(bounds, v)))
-    data, model, d, lowest = (xp.reshape(array, each) for array in (data, v, d, lowest))
+    data, model, d, lowest = (xp.reshape(array, shape) for array in (data, v, d, lowest))
     along = 0.0, 0.0, xp.reshape(slopes, (-1,))
     _, steps = array_api.line_search(data, model, d, None, 1.0, lowest, *along, TRIES)
     return v, xp.reshape(steps, slopes.shape)

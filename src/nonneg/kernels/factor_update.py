@@ -134,8 +134,8 @@ def rounding(cross: Any) -> Any:
 def block_of(n_rows: int, itemsize: int) -> int:
     """Return how many rows are done at once."""
     lanes = VECTOR_BYTES // itemsize
-    wanted = lanes * -(-n_rows // (SHARES * USUAL_THREADS * lanes))
-    return max(min(wanted, max(LONGEST, lanes)), lanes * -(-n_rows // (MOST_BLOCKS * lanes)))
+    usual = lanes * -(-n_rows // (SHARES * USUAL_THREADS * lanes))
+    return max(min(usual, max(LONGEST, lanes)), lanes * -(-n_rows // (MOST_BLOCKS * lanes)))
 
 
 def _takes(update: Update, factor: Any, gram: Gram) -> bool:

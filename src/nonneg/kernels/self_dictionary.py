@@ -105,7 +105,7 @@ class Dictionary:
 
     def tiles(self) -> Any:
         """Yield all points, a range at a time."""
-        return (self.tile(some.start, some.stop) for some in self.blocks(self.shape[1]))
+        return (self.tile(part.start, part.stop) for part in self.blocks(self.shape[1]))
 
     def rows(self, index: IntArray) -> Array:
         """Return some points, dense in float64."""
@@ -114,12 +114,12 @@ class Dictionary:
         part = self.xp.take(self.points, to_device(np.asarray(index, dtype=np.int64), self.points), axis=0)
         return self.xp.astype(part, self.xp.float64, copy=False) - self.center
 
-    def steps(self, some: slice, vertices: IntArray) -> Array:
+    def steps(self, part: slice, vertices: IntArray) -> Array:
         """Return the way from a range of points to their vertices, dense in float64; the center drops out."""
         if self.sparse:
-            return self.rows(vertices) - self.tile(some.start, some.stop)
+            return self.rows(vertices) - self.tile(part.start, part.stop)
         ends = self.xp.take(self.points, to_device(vertices, self.points), axis=0)
-        wide, starts = self.xp.float64, self.points[some, ...]
+        wide, starts = self.xp.float64, self.points[part, ...]
         return self.xp.astype(ends, wide, copy=False) - self.xp.astype(starts, wide, copy=False)
 
     def blocks(self, width: int) -> list[slice]:
@@ -159,8 +159,8 @@ class PenaltyGradient:
 
     def between(self, start: int, stop: int) -> tuple[IntArray, IntArray, FloatArray]:
         """Return the listed entries of a range of columns, which are counted from its start."""
-        some = slice(*np.searchsorted(self.columns, [start, stop]))
-        return self.rows[some], self.columns[some] - start, self.extra[some]
+        span = slice(*np.searchsorted(self.columns, [start, stop]))
+        return self.rows[span], self.columns[span] - start, self.extra[span]
 
 
 def minimizing_vertices(dictionary: Dictionary, residual: Array, gradient: PenaltyGradient) -> IntArray:
@@ -279,7 +279,7 @@ class _Scan:
             scores = right @ points.T
             inside = np.flatnonzero((listed >= start) & (listed < stop))
             if len(inside):
-                at, of = (self.dictionary.to_device(each[inside]) for each in (columns, listed - start))
+                at, of = (self.dictionary.to_device(array[inside]) for array in (columns, listed - start))
                 scores[at, of] += xp.astype(self.dictionary.to_device(extra[inside]), self.dtype)
             place = xp.argmin(scores, axis=1)
             low = scores[every, place]
@@ -297,15 +297,15 @@ class _Scan:
         rows = xp.take(self.residual, self.dictionary.to_device(columns), axis=0)
         entries = [self.gradient.between(column, column + 1) for column in columns]
         index, best = np.zeros(len(columns), dtype=np.int64), np.full(len(columns), np.inf)
-        for some in self.dictionary.blocks(self.dictionary.shape[1] + len(columns)):
-            scores = to_numpy(rows @ self.dictionary.tile(some.start, some.stop).T)
-            scores = scores + self.gradient.base[some]
+        for part in self.dictionary.blocks(self.dictionary.shape[1] + len(columns)):
+            scores = to_numpy(rows @ self.dictionary.tile(part.start, part.stop).T)
+            scores = scores + self.gradient.base[part]
             for place, (listed, _, extra) in enumerate(entries):
-                inside = (listed >= some.start) & (listed < some.stop)
-                scores[place, listed[inside] - some.start] += extra[inside]
+                inside = (listed >= part.start) & (listed < part.stop)
+                scores[place, listed[inside] - part.start] += extra[inside]
             low = scores.argmin(axis=1)
             value = scores[np.arange(len(columns)), low]
-            index, best = np.where(value < best, low + some.start, index), np.minimum(value, best)
+            index, best = np.where(value < best, low + part.start, index), np.minimum(value, best)
         return index
 
 

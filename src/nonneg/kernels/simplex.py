@@ -119,9 +119,9 @@ class SimplexRows(PivotedRows):
         )
         last = xp.full((n_rows, 1), 1.0, dtype=xp.float64, device=mask.device) * self.weight
         right = xp.concat([self.cross * mask, last], axis=1)
-        answer = xp.linalg.solve(system, right[:, :, None])[:, :, 0]
-        x = answer[:, :k] * mask
-        level = -self.weight * answer[:, k]
+        solution = xp.linalg.solve(system, right[:, :, None])[:, :, 0]
+        x = solution[:, :k] * mask
+        level = -self.weight * solution[:, k]
         slope = x @ self.gram - self.cross - level[:, None]
         wrong = xp.where(self.passive, x < -TOLERANCE, slope < -TOLERANCE * self.scale[:, None])
         x = xp.clip(x, min=0.0)

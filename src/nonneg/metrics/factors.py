@@ -176,10 +176,10 @@ def anchors_found(true: Any, estimated: Any) -> float:
     float
         From 0 to 1.
     """
-    wanted = set(np.asarray(true).ravel().tolist())
-    if not wanted:
+    anchors = set(np.asarray(true).ravel().tolist())
+    if not anchors:
         raise InvalidParameterError("Expected at least one true anchor, got none.")
-    return len(wanted & set(np.asarray(estimated).ravel().tolist())) / len(wanted)
+    return len(anchors & set(np.asarray(estimated).ravel().tolist())) / len(anchors)
 
 
 def checked_rows(true: Any, estimated: Any) -> tuple[Any, Any]:

@@ -92,7 +92,9 @@ def _mixing_of_halves(H: FloatArray, halves: tuple[Moments, Moments] | None) -> 
     name, targets = "mixing-on-halves", [H]
     if halves is not None and min(half.total for half in halves) > 0:
         targets = [regression_target(H, half) for half in halves]
-    if len(targets) < 2 or not all(np.isfinite(each).all() and each.any(axis=1).all() for each in targets):
+    if len(targets) < 2 or not all(
+        np.isfinite(target).all() and target.any(axis=1).all() for target in targets
+    ):
         sentence = "The samples of the last iteration came in one batch, which was not split into halves."
         return Statement(name, sentence, None, ALLOWED_MIXING, Verdict.NOT_VERIFIABLE)
     mixed = mixing(*targets)

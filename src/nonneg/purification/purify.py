@@ -266,13 +266,13 @@ def purify(
 def _initialized(
     samples: Samples, H: FloatArray, options: Options, balance: bool
 ) -> tuple[PurificationState, InitQuality]:
-    some = samples.subsample()
-    quality = init_quality(some, H, float(np.finfo(numpy_dtype(samples.dtype)).eps))
+    sample = samples.subsample()
+    quality = init_quality(sample, H, float(np.finfo(numpy_dtype(samples.dtype)).eps))
     if not balance:
-        return initial_state(some, H, options), quality
-    values = some @ left_inverse(H, "moore-penrose").inverse.T
+        return initial_state(sample, H, options), quality
+    values = sample @ left_inverse(H, "moore-penrose").inverse.T
     scales = balancing_scales(np.where(values > quality.threshold, values, 0.0))
-    return replace(initial_state(some, H * scales[:, None], options), balancing=scales), quality
+    return replace(initial_state(sample, H * scales[:, None], options), balancing=scales), quality
 
 
 def _result(

@@ -114,20 +114,20 @@ class RankComparison:
         RankComparison
             Equal to the one they came from.
         """
-        estimates = {name: RankResult.from_dict(each) for name, each in values["estimates"].items()}
+        estimates = {name: RankResult.from_dict(entry) for name, entry in values["estimates"].items()}
         return cls(int(values["rank"]), str(values["reason"]), estimates, values["left_out"])
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name}: {estimate.rank}" for name, estimate in self.estimates.items())
-        return f"RankComparison(rank={self.rank}; {said}. {self.reason})"
+        ranks = ", ".join(f"{name}: {estimate.rank}" for name, estimate in self.estimates.items())
+        return f"RankComparison(rank={self.rank}; {ranks}. {self.reason})"
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, int | str, str]] = [
-            (name, each.rank, each.reason) for name, each in self.estimates.items()
+            (name, result.rank, result.reason) for name, result in self.estimates.items()
         ]
         rows += [(name, "left out", why) for name, why in self.left_out.items()]
-        said = element("p", f"{self.rank} components: {self.reason}")
-        return said + table(["method", "components", "reason"], rows)
+        text = element("p", f"{self.rank} components: {self.reason}")
+        return text + table(["method", "components", "reason"], rows)
 
 
 @ended_by_interrupt()

@@ -231,7 +231,7 @@ class Search:
         """Add candidates; `stop_early` ends where several in a row are clearly worse than the best."""
         n_folds = len(self.folds)
         for place, k in enumerate(candidates):
-            tried = [self.by_rank[each] for each in candidates[:place]]
+            tried = [self.by_rank[rank] for rank in candidates[:place]]
             if stop_early and tried and _is_past_best(np.stack(tried, axis=1), PATIENCE):
                 break
             if k in self.by_rank:

@@ -111,14 +111,14 @@ def _over_time(model: Any, proportions: Any, documents: Any) -> dict[str, Any]:
 def _course(course: Mapping[str, Any]) -> list[Any]:
     """Return the blocks of the topics over time."""
     means, periods = np.nan_to_num(np.array(course["proportions"], dtype=float).T), course["periods"]
-    told = f"The mean share of each topic in the documents of a {course['unit']}: over_time.csv."
+    note = f"The mean share of each topic in the documents of a {course['unit']}: over_time.csv."
     rows = drawings.factor_map(means, "topic", f"{periods[0]} to {periods[-1]}", sort=False)
-    return [told, missing_dates(course), rows]
+    return [note, missing_dates(course), rows]
 
 
 def missing_dates(over_time: Mapping[str, Any]) -> str | None:
     """Say how many documents have no date, and name an entry that is not one."""
     count, wrong = over_time["n_missing"], over_time["unreadable"]
     which = f"; not a date: {wrong[0][1][:40]!r} ({wrong[0][0]})" if wrong else ""
-    told = f"{words.counted(count, 'document')} without a date left out of the topics over time{which}."
-    return told if count else None
+    note = f"{words.counted(count, 'document')} without a date left out of the topics over time{which}."
+    return note if count else None

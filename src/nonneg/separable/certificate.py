@@ -157,7 +157,7 @@ def _left_by_mixtures(
         weights = xp.clip(rows @ inverse, 0.0, None)
         sums = xp.clip(xp.sum(weights, axis=1), 1.0, None)[:, None]
         residuals = rows - weights / sums @ vertices
-        squares = [xp.max(xp.sum(each * each, axis=1)) for each in (residuals, rows)]
+        squares = [xp.max(xp.sum(part * part, axis=1)) for part in (residuals, rows)]
         parts.append((math.sqrt(float(squares[0])), math.sqrt(float(squares[1]))))
     return (), ([tuple(np.max(parts, axis=0).tolist())],)
 
@@ -226,8 +226,8 @@ def merit_statements(
     statements = [
         duality_gap_statement(objective, gap), conditioning, support_statement(share, n_outside),
     ]  # fmt: skip
-    wanted = data.shape[0] * len(anchors) <= RECOVERY_SIZE if recovery is None else recovery
-    if not wanted:
+    checked = data.shape[0] * len(anchors) <= RECOVERY_SIZE if recovery is None else recovery
+    if not checked:
         return statements
     H = to_float64(anchor_weights(data, W, sum_to_one=True)).astype(np.float64)
     squares = squared_residuals(data, W)

@@ -156,8 +156,8 @@ def accurate_squares(
     step = max(1, (1 << 20) // block.shape[1])
     squares = []
     for start in range(0, n_places, step):
-        some = places[start : min(start + step, n_places)]
-        rows = xp.astype(block.take_rows(to_float64(some).astype(np.int64)), xp.float64)
-        squares.append(squares_of(rows, some))
+        part = places[start : min(start + step, n_places)]
+        rows = xp.astype(block.take_rows(to_float64(part).astype(np.int64)), xp.float64)
+        squares.append(squares_of(rows, part))
     turn = xp.clip(xp.cumulative_sum(xp.astype(unsure, xp.int64)) - 1, min=0)
     return xp.where(unsure, xp.take(xp.concat(squares, axis=0), turn), values)

@@ -363,9 +363,9 @@ class Problem:
         # r'(r + x - a) and r'r for every column, with x its point and a its vertex.
         points, parts = self.dictionary, []
         xp = points.xp
-        for some in points.blocks(3 * points.shape[1]):
-            r = numpy_view(residual)[some, ...]
-            squares, along = xp.vecdot(r, r), xp.vecdot(r, points.steps(some, vertices[some]))
+        for place in points.blocks(3 * points.shape[1]):
+            r = numpy_view(residual)[place, ...]
+            squares, along = xp.vecdot(r, r), xp.vecdot(r, points.steps(place, vertices[place]))
             parts.append([to_numpy(squares - along), to_numpy(squares)])
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
@@ -388,9 +388,9 @@ class Problem:
         size = 2.0 / (t + 2)
         points = self.dictionary
         residual = points.xp.empty_like(state.residual)
-        for some in points.blocks(3 * points.shape[1]):
-            toward = size * points.steps(some, vertices[some])
-            residual[some, ...] = (1.0 - size) * state.residual[some, ...] + toward
+        for part in points.blocks(3 * points.shape[1]):
+            toward = size * points.steps(part, vertices[part])
+            residual[part, ...] = (1.0 - size) * state.residual[part, ...] + toward
         return replace(
             state,
             rows=rows,

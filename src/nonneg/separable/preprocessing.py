@@ -202,13 +202,13 @@ def representatives(points: Any, radius: float) -> tuple[IntArray, IntArray]:
         winners = open_points & (best == rank)
         leader[winners] = np.flatnonzero(winners)
         # A neighbor of several winners joins the one with the largest norm.
-        taken = np.full(n, n, dtype=np.int64)
+        leaders = np.full(n, n, dtype=np.int64)
         for mine, other in ((first, second), (second, first)):
             won = winners[other] & ~winners[mine]
-            np.minimum.at(taken, mine[won], rank[other[won]])
-        joined = taken < n
+            np.minimum.at(leaders, mine[won], rank[other[won]])
+        joined = leaders < n
         by_rank = np.argsort(rank)
-        leader[joined] = by_rank[taken[joined]]
+        leader[joined] = by_rank[leaders[joined]]
         open_points &= ~(winners | joined)
     chosen = np.unique(leader)
     return chosen, np.searchsorted(chosen, leader)
@@ -229,9 +229,9 @@ def _close_pairs(points: Any, radius: float) -> tuple[IntArray, IntArray]:
             break
         step = max(1, PAIR_ENTRIES // m)
         for start in range(0, len(near), step):
-            some = near[start : start + step]
-            gap = sorted_points[some + offset] - sorted_points[some]
-            close = some[np.einsum("ij,ij->i", gap, gap) <= radius**2]
+            part = near[start : start + step]
+            gap = sorted_points[part + offset] - sorted_points[part]
+            close = part[np.einsum("ij,ij->i", gap, gap) <= radius**2]
             firsts.append(order[close])
             seconds.append(order[close + offset])
     nothing = np.empty(0, dtype=np.int64)

@@ -338,9 +338,9 @@ def _gathered(points: Prepared, n_components: int | None, centered: bool) -> Pre
         return points
     n, m = points.data.shape
     if "reduce" not in points.details:
-        wanted = m if n_components is None else 2 * n_components
-        if wanted < m:
-            points = reduce_dimension(points, min(wanted, n), centered=centered)
+        rank = m if n_components is None else 2 * n_components
+        if rank < m:
+            points = reduce_dimension(points, min(rank, n), centered=centered)
     if points.data.shape[1] > 1000:
         raise UnsupportedError(
             f"The samples would be gathered with {points.data.shape[1]} features each. Pass reduce=, the "
@@ -412,13 +412,13 @@ def _in_rows_of(result: SelectionResult, points: Prepared, data: DataMatrix) -> 
 
 def _averages(components: Any, members: Sequence[IntArray], points: Prepared, data: DataMatrix) -> Array:
     # The medians of the members in the features of X.
-    rows = [to_float64(data.take_rows(some)) for some in members]
+    rows = [to_float64(data.take_rows(part)) for part in members]
     if components is None or "reduce" in points.details:
         # The method saw other features than X has: the same average of the samples themselves.
-        components = np.stack([np.median(some, axis=0) for some in rows])
+        components = np.stack([np.median(part, axis=0) for part in rows])
     elif "normalize" in points.details:
         order = int(points.details["normalize"]["norm"][1:])
-        sizes = [np.median(np.linalg.norm(some, ord=order, axis=1)) for some in rows]
+        sizes = [np.median(np.linalg.norm(part, ord=order, axis=1)) for part in rows]
         components = to_float64(components) * np.stack(sizes)[:, None]
     host = to_float64(components)
     # Those of nonnegative samples are not negative.
@@ -458,11 +458,11 @@ def _positions(rows: IntArray, points: Prepared) -> IntArray:
     origin = points.kept
     assert origin is not None
     places = np.minimum(np.searchsorted(origin, rows), len(origin) - 1)
-    gone = rows[origin[places] != rows]
-    if gone.size:
+    dropped = rows[origin[places] != rows]
+    if dropped.size:
         steps = [name for name in points.details if name != "reduce"]
         raise InvalidParameterError(
-            f"init names sample {gone[0]}, which {listed(steps)} left out. Name another."
+            f"init names sample {dropped[0]}, which {listed(steps)} left out. Name another."
         )
     return places.astype(np.intp)
 

@@ -112,10 +112,10 @@ def _beyond(vertex: FloatArray, basis: FloatArray) -> FloatArray | None:
 def _largest_places(along: FloatArray, p: int) -> IntArray:
     # Of tied numbers the first.
     values = rounded(along)
-    some = np.arange(len(values))
+    top = np.arange(len(values))
     if p < len(values):
-        some = np.flatnonzero(values >= np.partition(values, len(values) - p)[len(values) - p])
-    return some[np.lexsort((some, -values[some]))][:p]
+        top = np.flatnonzero(values >= np.partition(values, len(values) - p)[len(values) - p])
+    return top[np.lexsort((top, -values[top]))][:p]
 
 
 def _medians(points: FloatArray, members: list[IntArray]) -> FloatArray:
@@ -125,11 +125,11 @@ def _medians(points: FloatArray, members: list[IntArray]) -> FloatArray:
 def _distinct_extremes(members: list[IntArray]) -> IntArray:
     # The most extreme sample is more often a pure one than the sample nearest to the median. None stands for
     # two vertices.
-    taken: list[int] = []
+    places: list[int] = []
     for rows in members:
-        free = [int(row) for row in rows if int(row) not in taken]
-        taken.append(free[0] if free else int(rows[0]))
-    return np.asarray(taken, dtype=np.intp)
+        free = [int(row) for row in rows if int(row) not in places]
+        places.append(free[0] if free else int(rows[0]))
+    return np.asarray(places, dtype=np.intp)
 
 
 def best_lift(vertices: FloatArray) -> tuple[FloatArray, float]:
@@ -275,7 +275,7 @@ def neighbor_counts(points: FloatArray, centers: FloatArray, radius: float) -> I
     step = max(1, PAIR_ENTRIES // max(1, len(centers)))
     counts = np.zeros(len(centers), dtype=np.int64)
     for start in range(0, len(points), step):
-        some = slice(start, start + step)
-        distances = squares[some, None] + own[None, :] - 2.0 * points[some] @ centers.T
+        part = slice(start, start + step)
+        distances = squares[part, None] + own[None, :] - 2.0 * points[part] @ centers.T
         counts += (distances <= limit).sum(axis=0)
     return counts

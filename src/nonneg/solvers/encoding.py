@@ -174,9 +174,9 @@ def _encode_sparse_array(
     size = max(1, HESSIANS // (k * k))
     blocks = ((0, csr.shape[0]),) if csr.plan is None else [block[:2] for block in csr.plan.blocks]
     parts = []
-    for some in (slice(at, min(at + size, end)) for begin, end in blocks for at in range(begin, end, size)):
-        own = sums[some, :] if sums.ndim == 2 else xp.broadcast_to(sums, first[some, :].shape)
-        parts.append(_solve(step, (csr[some], own), first[some, :], max_iter))
+    for part in (slice(at, min(at + size, end)) for begin, end in blocks for at in range(begin, end, size)):
+        own = sums[part, :] if sums.ndim == 2 else xp.broadcast_to(sums, first[part, :].shape)
+        parts.append(_solve(step, (csr[part], own), first[part, :], max_iter))
     return xp.concat(parts, axis=0)
 
 
@@ -245,10 +245,10 @@ def _solve(step: Callable[..., Any], rows: tuple[Any, Any], factor: Array, max_i
             break
         if n_going < factor.shape[0] and n_going <= leaving * factor.shape[0]:
             out = _placed(out, places, factor)
-            some = xp.nonzero(going)[0]
-            places = some if places is None else places[some]
-            rows = _chosen(rows[0], some), _chosen(rows[1], some)
-            factor, residuals, going = factor[some, ...], residuals[some], going[some]
+            rest = xp.nonzero(going)[0]
+            places = rest if places is None else places[rest]
+            rows = _chosen(rows[0], rest), _chosen(rows[1], rest)
+            factor, residuals, going = factor[rest, ...], residuals[rest], going[rest]
     return _placed(out, places, factor)
 
 

@@ -405,19 +405,19 @@ def free_components(frozen: Sequence[int] | None, k: int, H: Any) -> IntArray | 
         raise InvalidParameterError(
             "frozen_components names rows of H to keep, but H is not given. Pass H with these rows filled in."
         )
-    wanted = {int(i) for i in indices}
-    bad = sorted(i for i in wanted if not 0 <= i < k)
+    held = {int(i) for i in indices}
+    bad = sorted(i for i in held if not 0 <= i < k)
     if bad:
         raise InvalidParameterError(f"frozen_components contains {bad[0]}, but components are 0 to {k - 1}.")
-    return np.asarray([i for i in range(k) if i not in wanted], dtype=np.int64)
+    return np.asarray([i for i in range(k) if i not in held], dtype=np.int64)
 
 
 def checked_negative(negative: Any, beta: float, *, signed_components: bool) -> str:
     """Return what negative entries are, or say that the loss has no place for them."""
     if (negative == "keep" or signed_components) and beta != 2.0:
-        asked = "signed_components=True" if signed_components else "negative='keep'"
+        option = "signed_components=True" if signed_components else "negative='keep'"
         raise InvalidParameterError(
-            f"{asked} is for the Frobenius loss, but beta_loss={loss_name(beta)!r} is not defined "
+            f"{option} is for the Frobenius loss, but beta_loss={loss_name(beta)!r} is not defined "
             "for negative entries. Use beta_loss='frobenius'."
         )
     return negative

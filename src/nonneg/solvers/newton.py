@@ -202,8 +202,8 @@ def own_targets(factor: Array, gradient: Array, hessians: Array, l1: float, l2: 
     if isinstance(factor, np.ndarray) and unsolved.any():
         # Fewer entries than components make the Hessian of a row singular except for the ridge above: a
         # factorization with pivots still solves it.
-        some = factor[unsolved], DenseGrams(hessians[unsolved]), cross[unsolved]
-        target[unsolved], unsolved[unsolved] = with_pivots(*some, 20 + 5 * k)
+        system = factor[unsolved], DenseGrams(hessians[unsolved]), cross[unsolved]
+        target[unsolved], unsolved[unsolved] = with_pivots(*system, 20 + 5 * k)
     direction = xp.where(unsolved[:, None], factor, target) - factor
     residuals = row_residuals(factor * root, gradient / root)
     return direction, residuals, *along(factor, gradient, direction, l1, l2)

@@ -120,7 +120,7 @@ class LoopOptions:
         step = _LoopStep(method, data, options, state.batch)
         folder = None if self.checkpoint is None else Path(self.checkpoint) / (name or method)
         held = data if method == "nmf" else data.virtual
-        inits = [getattr(state, each, None) for each in ("transform", "activations", "components")]
+        inits = [getattr(state, field, None) for field in ("transform", "activations", "components")]
         saved = Checkpoint.of(
             folder,
             *(method, options.as_dict(), held, inits),

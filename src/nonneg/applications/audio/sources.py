@@ -142,10 +142,10 @@ def grouped_by_hand(grouping: Any, n_components: int) -> tuple[IntArray, tuple[s
                 f"grouping gives component {bad[0]} to {name!r}, but the {n_components} components are "
                 f"numbered from 0 to {n_components - 1} (from 1 to {n_components} on the command line)."
             )
-        if (taken := own[labels[own] < len(names)]).size:
-            other = names[labels[taken[0]]]
+        if (used := own[labels[own] < len(names)]).size:
+            other = names[labels[used[0]]]
             raise InvalidParameterError(
-                f"grouping gives component {taken[0]} to {other!r} and to {name!r}. Give each to one source."
+                f"grouping gives component {used[0]} to {other!r} and to {name!r}. Give each to one source."
             )
         labels[own] = at
     if (labels < len(names)).all():
@@ -189,11 +189,11 @@ def _grouping_statement(proposals: Mapping[str, float]) -> Statement:
 
 
 def _training_statement(by_templates: float, by_components: float) -> Statement:
-    taken = "these templates" if by_templates <= by_components else "the components most like each solo"
+    used = "these templates" if by_templates <= by_components else "the components most like each solo"
     sentence = (
         f"The divergence of the spectrogram, per unit of its sum, is {by_templates:.3g} from templates of "
         f"the solo recordings and {by_components:.3g} from components of its own: a source is the sum of "
-        f"{taken}."
+        f"{used}."
     )
     numbers = {"templates": by_templates, "components": by_components}
     value = min(by_templates, by_components)

@@ -51,7 +51,7 @@ class Mixtures:
         weights = weights_of(spectra, endmembers, constraint)
         entries = np.asarray(spectra, dtype=np.float64)
         residuals = entries - weights @ endmembers
-        squares, norms = (np.einsum("pb,pb->p", each, each) for each in (residuals, entries))
+        squares, norms = (np.einsum("pb,pb->p", rows, rows) for rows in (residuals, entries))
         self.gram += entries.T @ entries
         self.squared_residual += float(squares.sum())
         self.n_pixels += len(norms)

@@ -246,11 +246,11 @@ def isolated_pixels(pixels: ImagePixels, n_directions: int) -> IntArray:
     halves = [used[(used // RUN) % 2 == parity] for parity in (1, 0)]
     directions = []
     for half in halves:
-        some = pixels.at(fixed_sample(half, N_SEARCHED))
-        if len(some) <= n_directions or n_directions >= some.shape[1]:
+        sample = pixels.at(fixed_sample(half, N_SEARCHED))
+        if len(sample) <= n_directions or n_directions >= sample.shape[1]:
             return used[:0]
-        some = some / np.linalg.norm(some, axis=1, keepdims=True)
-        directions.append(np.linalg.eigh(some.T @ some)[1][:, -n_directions:])
+        sample = sample / np.linalg.norm(sample, axis=1, keepdims=True)
+        directions.append(np.linalg.eigh(sample.T @ sample)[1][:, -n_directions:])
     outside = []
     for numbers, block in pixels.blocks():
         spectra = np.asarray(block, dtype=np.float64)

@@ -310,10 +310,10 @@ class Unmixing(SavableEstimator):
             )
 
     def _check_parameters(self) -> None:
-        wanted = self.n_endmembers
-        if wanted != AUTO and not is_count(wanted):
+        number = self.n_endmembers
+        if number != AUTO and not is_count(number):
             raise InvalidParameterError(
-                f"n_endmembers must be 'auto' or a whole number of at least 1, got {wanted!r}."
+                f"n_endmembers must be 'auto' or a whole number of at least 1, got {number!r}."
             )
         tolerance = self.negative_tol
         if not isinstance(tolerance, Real) or isinstance(tolerance, bool) or not tolerance >= 0:

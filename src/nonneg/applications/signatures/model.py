@@ -267,7 +267,7 @@ class MutationalSignatures(SavableEstimator):
     def _signature_draws(self) -> FloatArray:
         """Return the signatures of the restarts, in the order of `signatures_`."""
         consensus = self.consensus_
-        (draws,) = (each.draws for each in consensus.ranks_ if each.n_components == consensus.n_components_)
+        (draws,) = (rank.draws for rank in consensus.ranks_ if rank.n_components == consensus.n_components_)
         if draws is None or not len(draws):
             warnings.warn(
                 "The model does not contain the signatures of single restarts, so the intervals reflect the "

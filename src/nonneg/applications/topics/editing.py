@@ -34,8 +34,8 @@ def edited(
     groups = [group for group in groups if len(group) > 1]
     parts = {topic_number(model, topic): into for topic, into in (split or {}).items()}
     names = {topic_number(model, topic): _checked_name(name) for topic, name in (rename or {}).items()}
-    taken = [*(topic for group in groups for topic in group), *parts]
-    if twice := sorted({topic for topic in taken if taken.count(topic) > 1}):
+    named = [*(topic for group in groups for topic in group), *parts]
+    if twice := sorted({topic for topic in named if named.count(topic) > 1}):
         raise InvalidParameterError(
             f"Topics {twice} are in two groups, or both merged and split. Do one after the other."
         )
@@ -48,16 +48,16 @@ def edited(
     }
     new.edits_ = [*model.edits_, edit]
     new.topic_names_ = [names.get(at, name) for at, name in enumerate(model.topic_names_)]
-    if taken:
+    if named:
         with threads(model.n_jobs):
             _regroup(new, edit, model, model._read(X, reset=False), names)
-        told = [f"topics {', '.join(map(str, group))} were merged" for group in groups]
-        told += [f"topic {topic} was split into {into}" for topic, into in parts.items()]
+        edits = [f"topics {', '.join(map(str, group))} were merged" for group in groups]
+        edits += [f"topic {topic} was split into {into}" for topic, into in parts.items()]
         statement = Statement(
             "topics-edited",
-            f"After the fit {' and '.join(told)} (numbers before this change). The certificate of the model "
+            f"After the fit {' and '.join(edits)} (numbers before this change). The certificate of the model "
             "before the change says what is known about the factorization.",
-            float(len(taken)), None, Verdict.NOT_VERIFIABLE,
+            float(len(named)), None, Verdict.NOT_VERIFIABLE,
         )  # fmt: skip
         new.certificate_ = Certificate((statement,)).with_statements(new.certificate_)
     known = [name for name in new.topic_names_ if name is not None]

@@ -150,9 +150,9 @@ def _join(data: DataMatrix, hulls: list[ClusterHull], clusters: IntArray, rows: 
         batch.append(int(c))
         size += len(rows[c]) * data.shape[1]
         if size >= _JOINING_ENTRIES // 4 or position == len(clusters) - 1:
-            wanted = np.concatenate([rows[b] for b in batch])
+            places = np.concatenate([rows[b] for b in batch])
             points: Array = (
-                to_float64(data.take_rows(wanted)) if len(wanted) else np.zeros((0, data.shape[1]))
+                to_float64(data.take_rows(places)) if len(places) else np.zeros((0, data.shape[1]))
             )
             edges = np.cumsum([0] + [len(rows[b]) for b in batch])
             for b, first, last in zip(batch, edges[:-1], edges[1:], strict=True):

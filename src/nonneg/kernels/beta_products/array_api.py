@@ -169,7 +169,7 @@ def kl_passes(
         # Ratios to a model at its lower bound overflow; that they are infinite is right.
         with np.errstate(over="ignore"):
             parts.append(problem.solve(factor[rows], max_rounds, max_sweeps, shrink, tol, unit))
-    return tuple(np.concatenate(each) for each in zip(*parts, strict=True))  # type: ignore[return-value]
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))  # type: ignore[return-value]
 
 
 class _KlRows:
@@ -266,7 +266,7 @@ class _KlRows:
         direction = np.zeros_like(W)
         direction[:, order] = np.where(going[:, None], target - now, 0)
         moved = direction[:, order]
-        linear, slopes = (np.sum(each * moved, axis=1, dtype=np.float64) for each in (whole, slope))
+        linear, slopes = (np.sum(part * moved, axis=1, dtype=np.float64) for part in (whole, slope))
         along = linear, float(self.l2) * np.sum(moved * moved, axis=1, dtype=np.float64), slopes
         steps = nonzeros.line_search(self.csr, W, direction, self.other, self.lower_bound, *along, 4)
         np.maximum(W + steps[:, None] * direction, 0, out=W)
