@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg import NMF, ConsensusNMF, estimate_rank
-from nonneg.applications.communities.certificate import _reached
 from nonneg.applications.communities.number import BETHE, EIGENGAP, count_communities
 from nonneg.applications.topics.certificate import seed_statement, topic_statements
 from nonneg.certificates import Verdict
@@ -192,18 +191,6 @@ def test_a_number_of_communities_at_the_end_of_the_range_is_said_to_be():
 def test_a_graph_of_two_pairs_is_not_said_to_have_one_community():
     found = count_communities(cliques(2, 2))
     assert found["reason"] == "The graph is too small to estimate the number."
-
-
-def test_nodes_far_away_in_a_large_component_are_not_said_to_lie_in_small_ones():
-    class Search:
-        method = "spoc"
-
-    found = _reached(Search, 10, 2, 1)
-    assert found.number == pytest.approx(0.3)
-    assert found.sentence == (
-        "The eigenvectors reach 7 of 10 nodes; 2 have no coordinate above rounding, and 1 has no edges."
-    )
-    assert _reached(Search, 10, 0, 0).holds
 
 
 def test_a_column_that_outweighs_the_others_may_leave_them_well_explained(rng):
