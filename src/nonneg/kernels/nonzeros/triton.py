@@ -25,8 +25,8 @@ except ImportError:
 
 __all__ = ["is_supported", "line_search", "ratio_sums", "row_hessians"]
 
-# Sides of the square tiles of Hessians, by bytes of a number. Products of larger tiles in float64 were wrong
-# on an H200 with Triton 3.6.
+# Sides of the square tiles of Hessians, by bytes of a number. Products of larger tiles in float64 are wrong
+# with Triton 3.6.
 SIDE = {4: 64, 8: 32}
 
 
