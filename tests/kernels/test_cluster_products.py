@@ -13,9 +13,7 @@ from nonneg.kernels.cluster_products import cluster_products, one_hot, portable_
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_rows", [1, 2, 399])
-def test_products_equal_the_array_code(
-    block_of, dtype, weighted, n_rows, rng, sparse_rows
-):
+def test_products_equal_the_array_code(block_of, dtype, weighted, n_rows, rng, sparse_rows):
     X, labels = sparse_rows(rng, n_rows, dtype=dtype), rng.integers(-1, 6, size=(n_rows, 1))
     vectors, weights = rng.random((6, 30)), rng.random(n_rows).astype(dtype) if weighted else None
     block = block_of(X, weights)
