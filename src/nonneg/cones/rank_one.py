@@ -11,7 +11,7 @@ from nonneg._arrays import to_float64
 from nonneg._lazy import cached_property
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
-from nonneg._typing import Array, FloatArray, IntArray, SampleArray
+from nonneg._typing import Array, FloatArray, IntArray, MatrixLike, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.svd_lower_bound import relative_error_from_square, rounding_error
 from nonneg.cones.certificate import cone_statements
@@ -114,7 +114,7 @@ class ConeResult:
 
 
 def cone_rank_one(
-    X: Any,
+    X: MatrixLike,
     n_components: int,
     *,
     first: int | None = None,

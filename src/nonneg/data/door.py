@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace
 
 from nonneg._arrays import is_dask, is_non_numpy, is_sparse_array, numpy_dtype, to_numpy
-from nonneg._typing import Array
+from nonneg._typing import Array, MatrixLike
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.data.annotated import annotated_matrix, frame_labels
 from nonneg.data.local import has_nan, observed_mask
@@ -90,7 +90,7 @@ class Request:
     device: Any = None
     sparse_arrays: bool = False
 
-    def checked_shape(self, X: Any) -> Any:
+    def checked_shape(self, X: MatrixLike) -> Any:
         """Return X after the caller's check of its shape."""
         if self.check_shape is not None:
             self.check_shape(X)
@@ -114,7 +114,7 @@ class Request:
         return weights, mask
 
 
-def wrap(X: Any, request: Request = Request()) -> DataMatrix:  # noqa: B008
+def wrap(X: MatrixLike, request: Request = Request()) -> DataMatrix:  # noqa: B008
     """Check type, shape and entries of X once, and wrap it; what is wrapped already was checked.
 
     Parameters
@@ -178,7 +178,7 @@ def _streamed(stored: StoredMatrix, request: Request, labels: Labels, advice: st
     return data
 
 
-def refuse_unsupported_types(X: Any, who: str) -> None:
+def refuse_unsupported_types(X: MatrixLike, who: str) -> None:
     """Reject types that conversion to an array would misread or reject with an obscure message."""
     if isinstance(X, np.ma.MaskedArray):
         raise DataTypeError(
@@ -205,7 +205,7 @@ def refuse_unsupported_types(X: Any, who: str) -> None:
         )
 
 
-def _checked_array(X: Any, request: Request) -> Any:
+def _checked_array(X: MatrixLike, request: Request) -> Any:
     refuse_unsupported_types(X, request.who)
     if is_sparse_array(X):
         X = sparse_tensor(X)
@@ -224,7 +224,7 @@ def _checked_array(X: Any, request: Request) -> Any:
     return X
 
 
-def _check_form(X: Any, who: str) -> None:
+def _check_form(X: MatrixLike, who: str) -> None:
     """Reject what has not two dimensions, no entries, or entries that are not real numbers."""
     if len(X.shape) != 2:
         raise ShapeError(
@@ -252,7 +252,7 @@ def _check_form(X: Any, who: str) -> None:
         )
 
 
-def _host_array(X: Any) -> Any:
+def _host_array(X: MatrixLike) -> Any:
     if sp.issparse(X):
         return X
     try:

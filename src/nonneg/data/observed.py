@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj
 
 from nonneg._arrays import is_dask, is_sparse_array, to_float64
-from nonneg._typing import Array
+from nonneg._typing import Array, Namespace
 from nonneg.exceptions import DataTypeError, InvalidParameterError, NonFiniteDataError, ShapeError
 from nonneg.kernels.grams import ListedGrams, WeightedGrams
 from nonneg.kernels.sparse_products import row_sums, sparse_times
@@ -167,7 +167,7 @@ class ListedObserved:
 class ArrayObserved:
     """Weights of the entries of a block in a dense array of any namespace."""
 
-    def __init__(self, weights: Array, xp: Any, *, is_mask: bool = False) -> None:
+    def __init__(self, weights: Array, xp: Namespace, *, is_mask: bool = False) -> None:
         self.weights = weights
         self.xp = xp
         self.is_mask = is_mask

@@ -28,7 +28,7 @@ from array_api_compat import array_namespace
 from nonneg._arrays import on_gpu, to_device, to_float64, to_numpy
 from nonneg._random import Seed, generator
 from nonneg._ties import REPEATED, fixed_vectors
-from nonneg._typing import Array
+from nonneg._typing import Array, Namespace
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import DataMatrix, LocalMatrix, rows_per_block
 from nonneg.data.sparse import SparseRows
@@ -73,7 +73,7 @@ def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
     return (), (gram,)
 
 
-def _gram(xp: Any, rows: Array, weights: Array | None, places: slice) -> Array:
+def _gram(xp: Namespace, rows: Array, weights: Array | None, places: slice) -> Array:
     rows = xp.astype(rows, xp.float64)
     if weights is not None:
         rows = rows * xp.sqrt(xp.astype(weights[places], xp.float64))[:, None]

@@ -21,7 +21,7 @@ from nonneg._arrays import clipped, numpy_view, to_device, to_numpy
 from nonneg._compiled import core
 from nonneg._lazy import cached_property
 from nonneg._threads import parallel_for, single_threaded_blas, team_size
-from nonneg._typing import Array, FloatArray, IntArray
+from nonneg._typing import Array, FloatArray, IntArray, Namespace
 
 # Scores that exist at a time: 1 MB per thread stays in a core's cache, 256 MB on another device.
 HOST_SCORES, DEVICE_SCORES = 1 << 18, 1 << 26
@@ -364,7 +364,7 @@ def constraint_sums(dictionary: Dictionary, residual: Array, levels: Array) -> F
     return sums * (unit * (1.0 + (columns if host else 1) * 2.0**-24))
 
 
-def _positive_sums(xp: Any, points: Array, right: Array, columns: int) -> Array:
+def _positive_sums(xp: Namespace, points: Array, right: Array, columns: int) -> Array:
     total = xp.zeros(points.shape[0], dtype=xp.float64, device=device_of(points))
     for first in range(0, right.shape[1], columns):
         scores = points @ right[:, first : min(first + columns, right.shape[1])]

@@ -12,7 +12,7 @@ import numpy as np
 from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
 from nonneg._arrays import numpy_dtype
 from nonneg._threads import threads
-from nonneg._typing import Array, FloatArray, SampleArray
+from nonneg._typing import Array, FloatArray, MatrixLike, SampleArray
 from nonneg._warnings import warn_user
 from nonneg.certificates.certificate import Certificate
 from nonneg.data.fingerprint import fingerprint
@@ -96,7 +96,7 @@ class PurificationResult:
 
 
 def purify(
-    X: Any,
+    X: MatrixLike,
     init: Any,
     *,
     update: str = "regression",

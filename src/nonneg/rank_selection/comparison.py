@@ -14,6 +14,7 @@ from nonneg._html import element, table
 from nonneg._interruption import ended_by_interrupt
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
+from nonneg._typing import MatrixLike
 from nonneg.data import DataMatrix
 from nonneg.data.door import Request, wrap
 from nonneg.exceptions import (
@@ -132,7 +133,7 @@ class RankComparison:
 
 @ended_by_interrupt()
 def compare_ranks(
-    X: Any,
+    X: MatrixLike,
     *,
     methods: Sequence[str] | None = None,
     k_min: int = 2,

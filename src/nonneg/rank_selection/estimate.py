@@ -12,6 +12,7 @@ from nonneg._interruption import ended_by_interrupt
 from nonneg._random import Seed
 from nonneg._registry import Entry, Registry
 from nonneg._threads import threads
+from nonneg._typing import MatrixLike
 from nonneg.data.door import Request, wrap
 from nonneg.exceptions import InvalidParameterError, NonnegWarning
 from nonneg.rank_selection import cross_validation, spectrum
@@ -41,7 +42,7 @@ METHODS: Registry[Entry] = Registry(
 
 @ended_by_interrupt()
 def estimate_rank(
-    X: Any,
+    X: MatrixLike,
     *,
     method: str = "singular-value-ratio",
     k_min: int = 2,

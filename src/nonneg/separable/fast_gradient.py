@@ -13,7 +13,7 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import is_float32, numpy_dtype, to_float64
 from nonneg._random import Seed, generator
-from nonneg._typing import Array, IntArray
+from nonneg._typing import Array, IntArray, Namespace
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
 from nonneg.iteration import History, Progress, iterate
@@ -283,7 +283,7 @@ class TraceStep:
         return after, measures
 
 
-def _less_on_diagonal(xp: Any, matrix: Array, amounts: Array) -> Array:
+def _less_on_diagonal(xp: Namespace, matrix: Array, amounts: Array) -> Array:
     if isinstance(matrix, np.ndarray):
         np.einsum("ii->i", matrix)[...] -= amounts
         return matrix

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nonneg._arrays import numpy_dtype, to_float64
-from nonneg._typing import Array, SampleArray
+from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.candidates import Candidate, best_candidate, block_candidates
 from nonneg.iteration import History, StopReason
@@ -119,7 +119,7 @@ class GrowingBasis:
     def __init__(self) -> None:
         self.matrix: Array | None = None
 
-    def extended(self, xp: Any, row: Array) -> Array | None:
+    def extended(self, xp: Namespace, row: Array) -> Array | None:
         """Add a sample and return its new direction; None if it lies in the span."""
         direction = xp.astype(row, xp.float64)[:, None]
         before = float(xp.linalg.vector_norm(direction))

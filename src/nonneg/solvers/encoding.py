@@ -18,7 +18,7 @@ from array_api_compat import array_namespace
 from nonneg._arrays import is_cpu_tensor, is_float32, numpy_view, row_major, tensor_view
 from nonneg._devices import chosen_products
 from nonneg._threads import single_threaded_blas
-from nonneg._typing import Array, SampleArray
+from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.matrix import rows_per_block
 from nonneg.kernels.beta_products import kl_passes
@@ -205,7 +205,7 @@ def _encode_nonzeros(
     return W
 
 
-def _equal(xp: Any, totals: Array, scale: Array, Ht: Array) -> Array:
+def _equal(xp: Namespace, totals: Array, scale: Array, Ht: Array) -> Array:
     """Return equal coefficients in every row, with which the model has the given total."""
     safe = xp.where(scale > 0, scale, xp.ones_like(scale))
     multiple = xp.where(scale > 0, totals / safe, xp.zeros_like(totals))

@@ -17,7 +17,7 @@ from nonneg._arrays import row_major, to_float64
 from nonneg._devices import chosen_device, chosen_products, device_work, likely_iterations
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
-from nonneg._typing import Array, IntArray, SampleArray
+from nonneg._typing import Array, IntArray, MatrixLike, SampleArray
 from nonneg.certificates.certificate import Certificate, Verdict
 from nonneg.data import DataMatrix
 from nonneg.data.dense import DenseMatrix
@@ -53,7 +53,7 @@ NOT_A_NUMBER = (
 
 
 def factorize(
-    X: Any,
+    X: MatrixLike,
     n_components: int,
     *,
     beta_loss: str | float = "frobenius",

@@ -24,7 +24,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._compiled import core
-from nonneg._typing import Array, IntArray, SampleArray
+from nonneg._typing import Array, IntArray, Namespace, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import SlowDecrease
 from nonneg.iteration.loop import Candidates, Descent, changed, solver, unchanged
@@ -472,7 +472,7 @@ def next_steps(xp: Any, steps: Array, gained: Array, change: Array, losses: Arra
     return following, xp.where(change > 0, steps * _power_of_two(xp, gained, change, most=0.5), steps)
 
 
-def _power_of_two(xp: Any, slope: Array, change: Array, *, most: float) -> Array:
+def _power_of_two(xp: Namespace, slope: Array, change: Array, *, most: float) -> Array:
     """Return about where a parabola with this slope at 0 and this change at 1 is lowest: a power of two."""
     bend = change - slope
     factor = xp.full_like(slope, 0.125)

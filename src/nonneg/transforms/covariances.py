@@ -14,7 +14,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
 from nonneg._arrays import is_dask, is_float32, numpy_dtype, to_float64
-from nonneg._typing import Array, FloatArray
+from nonneg._typing import Array, FloatArray, Namespace
 from nonneg.exceptions import (
     DataTypeError,
     InvalidDataError,
@@ -294,7 +294,7 @@ def _checked(Y: Any, name: str) -> Array:
     return xp.astype(Y, xp.float64)
 
 
-def _check_finite(xp: Any, Y: Array, axes: tuple[str, str, str]) -> None:
+def _check_finite(xp: Namespace, Y: Array, axes: tuple[str, str, str]) -> None:
     finite = xp.isfinite(Y)
     if bool(xp.all(finite)):
         return
@@ -306,7 +306,7 @@ def _check_finite(xp: Any, Y: Array, axes: tuple[str, str, str]) -> None:
     )
 
 
-def _check_silence(xp: Any, Y: Array) -> None:
+def _check_silence(xp: Namespace, Y: Array) -> None:
     if not bool(xp.any(Y != 0)):
         raise InvalidDataError("All frames are silent (zeros): there is nothing to learn from.")
     if not bool(xp.any(Y[..., :1] != Y)):

@@ -9,7 +9,7 @@ import numpy as np
 
 from nonneg._arrays import to_float64
 from nonneg._threads import parallel_for
-from nonneg._typing import Array, FloatArray, IntArray, SampleArray
+from nonneg._typing import Array, FloatArray, IntArray, Namespace, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.sparse import SparseMatrix
 from nonneg.kernels.sparse_products import sparse_times
@@ -127,7 +127,7 @@ def _to_float64_device(block: LocalMatrix, array: FloatArray) -> Array:
     return block.xp.astype(block.xp.asarray(array, device=block.take_rows([]).device), block.xp.float64)
 
 
-def _differences(xp: Any, rows: Array, axes: Array, own: IntArray) -> tuple[FloatArray, FloatArray]:
+def _differences(xp: Namespace, rows: Array, axes: Array, own: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return the squared chords and lengths of rows, which are overwritten."""
     if isinstance(rows, np.ndarray):
         far = rows.astype(np.float64, copy=False)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from array_api_compat import array_namespace
 
 from nonneg._arrays import serves_tensors
+from nonneg._typing import Array
 from nonneg.kernels.sparse_products import row_sums, rows_of_entries, sampled_product, sparse_times
 
 
@@ -20,7 +21,7 @@ class RatioSums(NamedTuple):
 
 
 def ratio_sums(
-    csr: Any, A: Any, Bt: Any, lower_bound: float, weights: Any, product: bool, second: bool, logs: bool
+    csr: Any, A: Array, Bt: Array, lower_bound: float, weights: Array, product: bool, second: bool, logs: bool
 ) -> RatioSums:
     """Return the sums; see `kernels.nonzeros.ratio_sums`."""
     xp = array_namespace(A)
@@ -46,13 +47,13 @@ def ratio_sums(
 
 def line_search(
     csr: Any,
-    A: Any,
-    direction: Any,
-    Bt: Any,
+    A: Array,
+    direction: Array,
+    Bt: Array,
     lower_bound: float,
-    linear: Any,
-    quadratic: Any,
-    slopes: Any,
+    linear: Array,
+    quadratic: Array,
+    slopes: Array,
     tries: int,
 ) -> Any:
     """Choose a step for every row; see `kernels.nonzeros.line_search`."""
@@ -78,7 +79,7 @@ def line_search(
 
 
 @serves_tensors
-def row_hessians(indptr: Any, indices: Any, curvatures: Any, Bt: Any) -> Any:
+def row_hessians(indptr: Array, indices: Array, curvatures: Any, Bt: Array) -> Any:
     """Return the matrices of all rows; see `kernels.nonzeros.row_hessians`."""
     xp = array_namespace(Bt)
     k = Bt.shape[1]
