@@ -104,7 +104,7 @@ CONTENDERS: dict[str, Callable[[Any, int, int], Any]] = {
 
 
 class _Determinants:
-    """What pysptools asks of a module that SciPy no longer has."""
+    """Stand-in for a SciPy module that pysptools needs and SciPy no longer has."""
 
     @staticmethod
     def sdet_c(matrix: Any) -> tuple[float, int]:

@@ -68,7 +68,7 @@ def cluster(workers: int, memory: str = MEMORY, **options: Any) -> Iterator[Any]
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "scheduler.json"
-        one = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+        one = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
         quiet_log = {"DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "critical"}
 
         def start(command: str, *words: str) -> subprocess.Popen[bytes]:

@@ -18,7 +18,7 @@ class CannotRunError(Exception):
 
 @dataclass(frozen=True)
 class Task:
-    """What is asked of a contender."""
+    """Task of a contender."""
 
     X: Any  # the data and the initialization; a contender must not change them
     W: Any
@@ -34,7 +34,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a contender returned."""
+    """Answer of a contender."""
 
     W: Any  # the factors
     H: Any

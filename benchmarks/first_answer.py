@@ -52,7 +52,7 @@ anndata.AnnData(single_cells(2000, 500, n_programs=8, rng=0).X).write_h5ad("cell
 
 @dataclass(frozen=True)
 class Way:
-    """What a user installs, code that writes the data (not timed), and the command that gives the answer."""
+    """Packages to install, code that writes the data (not timed), and the command that gives the answer."""
 
     extras: str
     data: str
@@ -91,7 +91,7 @@ def timed(way: Way) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         place, clone = Path(folder), Path(folder) / "clone"
         # What the environment of this process adds would be found before what is installed.
-        left_out = ("PYTHONPATH", "NUMBA_CACHE_DIR", "NONNEG_DATA", "VIRTUAL_ENV")
+        left_out = ("PYTHONPATH", "NONNEG_DATA", "VIRTUAL_ENV")
         variables = {name: value for name, value in os.environ.items() if name not in left_out}
         variables["PATH"] = os.pathsep.join([str(place / "venv" / "bin"), variables.get("PATH", "")])
         pip = ["python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

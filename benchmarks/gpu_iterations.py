@@ -19,7 +19,7 @@ from benchmarks.gpu_peers import median_seconds, synchronized_seconds
 SEED = 7
 # Inner passes of a row in the formula of the limit.
 PASSES = 3
-# What an iteration may take beyond X and the factors.
+# Memory of an iteration beyond X and the factors.
 EXTRA_BYTES = 256 << 20
 # About as long as the iterations of a case may take in a turn.
 SECONDS = 1.0

@@ -64,7 +64,7 @@ def default(
             "gpu_gb": 1e-9 * torch.cuda.max_memory_allocated(), "returned": found.method,
         }  # fmt: skip
         if method == "auto":
-            record["residuals"] = found.facts["residuals"]
+            record["residuals"] = found.details["residuals"]
         yield record
 
 

@@ -136,7 +136,7 @@ def measure_memory(n_points: int, *, whole: bool) -> dict[str, Any]:
         "allowed": MEMORY[n_points],
         "met": peak <= MEMORY[n_points],
         "how": how,
-        "entries": int(found[0].facts["entries"]),
+        "entries": int(found[0].details["entries"]),
         "scans": "all" if whole else "the last ones",
     }
 

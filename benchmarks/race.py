@@ -24,7 +24,7 @@ from benchmarks.peers import PEERS
 from benchmarks.score import score
 
 MARGIN = {"float64": 1e-12, "float32": 1e-6}
-"""How far, relatively, the judge's loss may exceed the target before it counts as missed: rounding only."""
+"""Relative tolerance within which the judge's loss may exceed the target: rounding only."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class RaceClaim:
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run the races."""
+    """Settings of the races."""
 
     threads: int = 1  # for every contender
     dtypes: tuple[str, ...] = ("float64", "float32")  # types of the entries

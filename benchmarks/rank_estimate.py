@@ -1,4 +1,4 @@
-"""How long `estimate_rank` takes and how often it is right: `python -m benchmarks.rank_estimate [--draws N]`.
+"""Time and accuracy of `estimate_rank`: `python -m benchmarks.rank_estimate [--draws N]`.
 
 Cone data of the paper (1600 features, 40 cones, size angle 0.3, k_min=11) and a sparse matrix of
 100000 x 20000; one line a case, with the shares of draws that gave 40, seconds an estimate, and the memory

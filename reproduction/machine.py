@@ -13,7 +13,7 @@ from typing import Any
 
 from nonneg._version import __version__
 
-LIBRARIES = ("nonneg", "numpy", "scipy", "scikit-learn", "numba", "threadpoolctl")
+LIBRARIES = ("nonneg", "numpy", "scipy", "scikit-learn", "threadpoolctl")
 
 
 def processor() -> str:
@@ -55,7 +55,7 @@ def machine_facts(libraries: Sequence[str] = LIBRARIES) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Return the versions of the libraries that take part in a run."""
-    found = {name: _version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
+    found = {name: _version(name) for name in ("numpy", "scipy", "scikit-learn")}
     return {"nonneg": __version__, "python": platform.python_version(), **found}
 
 

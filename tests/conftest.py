@@ -1,4 +1,4 @@
-"""What many tests share: array namespaces, a dask cluster, small data."""
+"""Fixtures: array namespaces, a Dask cluster, small data."""
 
 from __future__ import annotations
 

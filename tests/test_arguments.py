@@ -1,4 +1,4 @@
-"""What users pass as `verbose` and `checkpoint` is checked by everything that takes it, in the same words."""
+"""`verbose` and `checkpoint`: checked in the same words by everything that takes them."""
 
 from __future__ import annotations
 

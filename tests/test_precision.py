@@ -1,4 +1,4 @@
-"""How products of float32 tensors are computed: PyTorch's setting is changed for a block, and restored."""
+"""Precision of products of float32 tensors: PyTorch's setting is changed for a block, and restored."""
 
 from __future__ import annotations
 

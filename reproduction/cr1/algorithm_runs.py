@@ -22,7 +22,7 @@ WINDOW, TOLERANCE = 10, 1e-4
 
 @dataclass(frozen=True)
 class Fit:
-    """Where a run ended, and how it came there."""
+    """End of a run and its path there."""
 
     W: FloatArray  # coefficients
     Ht: FloatArray  # the basis

@@ -12,7 +12,7 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 class Known(NamedTuple):
-    """What is known about a stored array."""
+    """Description of a stored array."""
 
     dtype: str  # its type as NumPy writes it, such as ``"<u2"``
     shape: tuple[int, ...]  # its shape

@@ -54,7 +54,7 @@ class GeoNMFOptions:
 
 
 class GeoNMFResult(NamedTuple):
-    """What GeoNMF found.
+    """Result of GeoNMF.
 
     Attributes
     ----------

@@ -143,7 +143,7 @@ def find_topics(draw: Draw, method: str, seed: int) -> tuple[FloatArray, FloatAr
         facts: dict[str, Any] = {"n_iter": found.n_iter}
         if found.gap is not None:
             # Whether other words could have taken the place of the last anchor.
-            facts |= {"gap": found.gap, "t_init": found.facts.get("t_init"), "tied": found.margin == 0.0}
+            facts |= {"gap": found.gap, "t_init": found.details.get("t_init"), "tied": found.margin == 0.0}
         return topics, least_squares_weights(draw.counts, topics), facts
     if method == "lda":
         return lda_topics(draw, seed)

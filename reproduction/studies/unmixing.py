@@ -135,7 +135,7 @@ def _unmixed(
         endmembers, left, maps = model.endmembers_, model.relative_error_, model.abundances_.reshape(-1, k)
         if method == DEFAULT:
             record["pure"] = str(model.certificate_["pure-pixels"].verdict)
-            record["how"] = model.result_.facts["how"]
+            record["how"] = model.result_.details["how"]
     record |= {"left": round(100 * float(left), 3), "n_zero": int((~endmembers.any(axis=1)).sum())}
     record |= _angle(endmembers, known)
     if abundances is not None and known is not None:

@@ -1,4 +1,4 @@
-"""What is proved about transform learning and joint diagonalization, as numbers that can be computed.
+"""Theorems on transform learning and joint diagonalization, as numbers that can be computed.
 
 Zhang, Soubies & Fevotte, Leveraging Joint-Diagonalization in Transform-Learning NMF. Covariances have shape
 (n_frames, frame_length, frame_length): those of S realizations, and the true ones behind them. The divergence

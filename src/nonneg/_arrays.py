@@ -144,7 +144,7 @@ def clipped(array: Any, low: float | None = None, high: float | None = None) -> 
 def numpy_view(array: Any) -> Any:
     """Return a NumPy array that shares the memory of a CPU tensor, also in fields; others as they are."""
     if is_dataclass(array) and not isinstance(array, type):
-        return replace(array, **{each.name: numpy_view(getattr(array, each.name)) for each in fields(array)})
+        return replace(array, **{item.name: numpy_view(getattr(array, item.name)) for item in fields(array)})
     return array.detach().numpy() if is_cpu_tensor(array) else array
 
 
@@ -163,10 +163,10 @@ def serves_tensors(function: Function) -> Function:
         if not any(map(is_cpu_tensor, arrays)):
             return function(*arrays, **options)
         views = {name: numpy_view(option) for name, option in options.items()}
-        found = function(*map(numpy_view, arrays), **views)
-        if isinstance(found, tuple):
-            return tuple(tensor_view(part) if isinstance(part, np.ndarray) else part for part in found)
-        return tensor_view(found)
+        results = function(*map(numpy_view, arrays), **views)
+        if isinstance(results, tuple):
+            return tuple(tensor_view(part) if isinstance(part, np.ndarray) else part for part in results)
+        return tensor_view(results)
 
     return cast(Function, served)
 

@@ -11,7 +11,7 @@ from typing import Any
 from nonneg.exceptions import InvalidParameterError, NonnegWarning
 
 LEVELS = ("none", "baseline", "avx2", "avx512")
-"""What the environment variable NONNEG_CORE may lower the choice to."""
+"""Levels to which the environment variable NONNEG_CORE may lower the choice."""
 
 
 def instruction_set() -> str:
@@ -26,17 +26,17 @@ def core() -> Any:
 
 @functools.cache
 def _load() -> tuple[str, Any]:
-    wanted = os.environ.get("NONNEG_CORE", LEVELS[-1])
-    if wanted not in LEVELS:
+    limit = os.environ.get("NONNEG_CORE", LEVELS[-1])
+    if limit not in LEVELS:
         raise InvalidParameterError(
-            f"The environment variable NONNEG_CORE must be one of {', '.join(LEVELS)}. Got {wanted!r}."
+            f"The environment variable NONNEG_CORE must be one of {', '.join(LEVELS)}. Got {limit!r}."
         )
-    if wanted == "none":
+    if limit == "none":
         return "none", None
     try:
         module = importlib.import_module("nonneg._core")
         available = ["baseline", *module.instruction_sets()]
-        level = [each for each in available if LEVELS.index(each) <= LEVELS.index(wanted)][-1]
+        level = [known for known in available if LEVELS.index(known) <= LEVELS.index(limit)][-1]
         # The table of operations has another name in each build: a ValueError where its files are mixed.
         module.use(importlib.import_module(f"nonneg._kernels_{level}").table)
     except (ImportError, ValueError) as error:

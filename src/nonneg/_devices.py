@@ -20,9 +20,9 @@ from nonneg._optional import import_optional, is_installed
 from nonneg._warnings import warn_user
 from nonneg.exceptions import DeviceMemoryError, InvalidParameterError, MissingDependencyError, NonnegWarning
 
-# "auto" takes the GPU from this many operations of a whole fit on. On an H200 (docs/benchmarks/gpu.md),
-# 6.4e11 operations take 16 cores 2.4 s and the GPU 0.13 s, and the first fit of a process takes 3 to 4 s
-# longer on the GPU. Where CUDA has started already, 2e10 operations of another loss take 0.82 and 0.09 s.
+# "auto" takes the GPU from this many operations of a whole fit on: the first fit of a process takes seconds
+# longer there, to start CUDA. The second number is for a process in which CUDA has started
+# (docs/benchmarks/gpu.md).
 LEAST_OPERATIONS, LEAST_OPERATIONS_STARTED = 1e12, 2e10
 # A fit with the default `max_iter` seldom takes more iterations. An entry takes about ten times as long on a
 # CPU if the loss has quotients and logarithms (estimated).

@@ -1,4 +1,4 @@
-"""What is computed or loaded when it is first used: attributes of an object, names of a package."""
+"""Lazy attributes of an object and lazy names of a package: computed or loaded when first used."""
 
 from __future__ import annotations
 

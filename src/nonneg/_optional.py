@@ -14,12 +14,12 @@ def import_optional(name: str, *, extra: str, purpose: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        wanted = name.partition(".")[0]
-        if error.name is None or error.name.partition(".")[0] != wanted:
+        package = name.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != package:
             raise
         # pip reads the extras of the nonneg that is installed, wherever it came from.
         raise MissingDependencyError(
-            f"{purpose} needs {wanted}, which is missing. Install it with: pip install 'nonneg[{extra}]'"
+            f"{purpose} needs {package}, which is missing. Install it with: pip install 'nonneg[{extra}]'"
         ) from error
 
 

@@ -12,7 +12,7 @@ from nonneg.exceptions import InvalidParameterError
 Seed: TypeAlias = (
     int | np.integer | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None
 )
-"""What is accepted as a source of random numbers."""
+"""Accepted sources of random numbers."""
 
 
 def generator(seed: Seed = None) -> np.random.Generator:

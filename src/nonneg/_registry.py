@@ -51,10 +51,10 @@ class Registry(dict[str, EntryType], Generic[EntryType]):
         """Return an entry by name."""
         return self[self.name_of(name, also=also)]
 
-    def check_options(self, name: str, given: Iterable[str]) -> None:
+    def check_options(self, name: str, options: Iterable[str]) -> None:
         """Reject parameters that an entry does not accept, and say which ones it or others do."""
         accepted = self.find(name).options
-        for option in given:
+        for option in options:
             if option in accepted:
                 continue
             accepts = f"It accepts {sorted(accepted)}." if accepted else "It accepts none."

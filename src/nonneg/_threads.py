@@ -154,7 +154,7 @@ def single_threaded_blas() -> Iterator[None]:
             for library in ThreadpoolController().select(user_api="blas").lib_controllers:
                 _libraries.setdefault(library.filepath, library)
             _n_modules = len(sys.modules)
-        counts = {path: each.get_num_threads() for path, each in _libraries.items() if path not in _before}
+        counts = {path: blas.get_num_threads() for path, blas in _libraries.items() if path not in _before}
         of_thread = {
             path: count
             for path, count in counts.items()

@@ -31,21 +31,21 @@ def fixed_vectors(values: Any, vectors: Any, repeated: float = REPEATED) -> Any:
     """Return eigenvectors with signs that are fixed, and a fixed basis where an eigenvalue is repeated."""
     size = float(np.abs(values).max(initial=0.0))
     gaps = np.abs(np.diff(values)) > repeated * size
-    found = vectors.copy()
+    fixed = vectors.copy()
     for group in np.split(np.arange(len(values)), np.flatnonzero(gaps) + 1):
         # The vectors of zero are left alone: there may be many, and nothing is made of them.
         if len(group) > 1 and abs(values[group[0]]) > repeated * size:
-            found[:, group] = _fixed_basis(vectors[:, group])
-    return found * vector_signs(found)
+            fixed[:, group] = _fixed_basis(vectors[:, group])
+    return fixed * vector_signs(fixed)
 
 
 def _fixed_basis(basis: FloatArray) -> FloatArray:
     """Return an orthonormal basis that depends on the span alone: projected unit vectors, longest first."""
-    left, directions = basis.copy(), []
+    rest, directions = basis.copy(), []
     for _ in range(basis.shape[1]):
-        longest = left[first_largest(np.sum(left**2, axis=1))]
+        longest = rest[first_largest(np.sum(rest**2, axis=1))]
         directions.append(longest / np.linalg.norm(longest))
-        left -= np.outer(left @ directions[-1], directions[-1])
+        rest -= np.outer(rest @ directions[-1], directions[-1])
     return basis @ np.stack(directions, axis=1)
 
 

@@ -1,4 +1,4 @@
-"""What functions return and estimators store: results, histories and certificates.
+"""Results, histories and certificates: returned by functions, stored by estimators.
 
 Users meet these classes as return values and attributes; this is where they can be imported from, for type
 hints and `isinstance`.

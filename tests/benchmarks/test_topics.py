@@ -1,4 +1,4 @@
-"""Which cases of the measurements run, and the table of the topics."""
+"""Cases of the measurements that run, and the table of the topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a certificate says to a person: grades, advice that works, and one threshold for all who say it."""
+"""Messages of a certificate: grades, advice that works, and one threshold for all who say it."""
 
 from __future__ import annotations
 

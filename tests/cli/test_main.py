@@ -16,7 +16,7 @@ import pytest
 from nonneg.cli import COMMANDS, EXAMPLES, build_parser, main, terminal
 from nonneg.exceptions import OutputError
 
-HEAVY = ("numpy", "scipy", "sklearn", "numba", "matplotlib", "pandas", "torch")
+HEAVY = ("numpy", "scipy", "sklearn", "matplotlib", "pandas", "torch")
 
 
 def test_help_names_every_command(capsys):

@@ -1,4 +1,4 @@
-"""What every estimator and application promises, whatever it computes."""
+"""Contract of every estimator and application."""
 
 from __future__ import annotations
 

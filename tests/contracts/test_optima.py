@@ -1,4 +1,4 @@
-"""Where runs end: at stationary points, at one for all solvers of a loss, at the planted one if unique."""
+"""Ends of runs: at stationary points, at one for all solvers of a loss, at the planted one if unique."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every registry promises, and every entry of those that take data."""
+"""Contract of every registry, and of every entry of those that take data."""
 
 from __future__ import annotations
 

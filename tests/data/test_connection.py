@@ -1,4 +1,4 @@
-"""What Dask sends between processes."""
+"""Messages that Dask sends between processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of cones of a stream holds: exact under the assumption, bounded otherwise, in any order."""
+"""Certificate of cones of a stream: exact under the assumption, bounded otherwise, in any order."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_intervals_cover_what_was_planted_about_as_often_as_they_say(method):
         truth = H[order] / scale[:, None]
         covered.append((errors.H_low <= truth) & (truth <= errors.H_high))
         if method == "bootstrap":
-            assert errors.found.tolist() == [1.0, 1.0]
+            assert errors.recurrence.tolist() == [1.0, 1.0]
             of_W = (errors.W_low <= W[:, order] * scale) & (W[:, order] * scale <= errors.W_high)
             assert 0.8 <= of_W.mean() <= 0.99
     # 48 entries, whose standard error is 0.04.

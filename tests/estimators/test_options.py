@@ -1,4 +1,4 @@
-"""What scikit-learn's NMF does not have: missing entries, weights, frozen components, long runs."""
+"""Options beyond those of scikit-learn's NMF: missing entries, weights, frozen components, long runs."""
 
 from __future__ import annotations
 

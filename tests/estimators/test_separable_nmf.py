@@ -81,7 +81,7 @@ def test_preprocessing_and_options_reach_the_method(data):
     )
     model.fit(np.abs(data.X))
     assert set(model.anchor_indices_) == set(data.anchors)
-    assert set(model.result_.facts) == {"normalize", "reduce"}
+    assert set(model.result_.details) == {"normalize", "reduce"}
     with pytest.raises(UnknownNameError, match=r"'xray' does not accept variants.*Did you mean 'variant'"):
         SeparableNMF(5, method="xray", method_params={"variants": "rand"}).fit(np.abs(data.X))
     with pytest.raises(InvalidParameterError, match="mu must be a finite number above 0"):

@@ -1,4 +1,4 @@
-"""What every initialization must do: run on each container, keep the type, modify nothing."""
+"""Contract of every initialization: run on each container, keep the type, modify nothing."""
 
 from __future__ import annotations
 

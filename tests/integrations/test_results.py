@@ -1,4 +1,4 @@
-"""Where results go in an AnnData object: keys, loadings of variables, and files that may be written."""
+"""Results in an AnnData object: keys, loadings of variables, and files that may be written."""
 
 from __future__ import annotations
 

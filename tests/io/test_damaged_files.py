@@ -16,7 +16,7 @@ import scipy.io
 import scipy.sparse as sp
 from tests import fuzz
 
-from nonneg.applications.topics.files import _read_text, read_documents
+from nonneg.applications.topics.files import read_documents
 from nonneg.exceptions import FileFormatError, NonnegError
 from nonneg.io import limits, read_table
 from nonneg.io.cube import read_cube
@@ -141,7 +141,7 @@ def test_archives_that_expand_too_far_are_refused(tight, tmp_path, monkeypatch):
     with pytest.raises(FileFormatError, match="NONNEG_MAX_EXPANSION"):
         read_cube(tmp_path / "bomb.npz")
     with pytest.raises(FileFormatError, match="expands to more"):
-        _read_text(tmp_path / "bomb.txt.gz")
+        read_documents([tmp_path / "bomb.txt.gz"], lines=True)
     monkeypatch.setenv(limits.MAX_EXPANSION, "2000")
     assert read_table(tmp_path / "bomb.csv.gz").X.shape == (200_000, 3)
     monkeypatch.setenv(limits.MAX_EXPANSION, "many")

@@ -1,4 +1,4 @@
-"""How far compressed files may expand: up to the limit and not a byte further, however they are read."""
+"""Limits on the expansion of compressed files: not a byte further, however they are read."""
 
 from __future__ import annotations
 

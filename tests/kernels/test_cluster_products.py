@@ -4,40 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from nonneg._compiled import core
 from nonneg._threads import threads
-from nonneg.data.dense import DenseMatrix
-from nonneg.data.sparse import SparseMatrix
 from nonneg.kernels.cluster_products import cluster_products, one_hot, portable_cluster_products
-
-
-@pytest.fixture(params=["dense", "int32", "int64"])
-def block_of(request):
-    """Make a block of rows of a dense array, or a sparse one with these indices."""
-
-    def block(X, weights=None):
-        if request.param == "dense":
-            return DenseMatrix(X, np, weights=weights)
-        csr = sp.csr_array(X)
-        csr.indptr, csr.indices = csr.indptr.astype(request.param), csr.indices.astype(request.param)
-        return SparseMatrix(csr, weights=weights)
-
-    return block
-
-
-def sparse_rows(rng, n_rows=400, n_columns=30, dtype=np.float64):
-    """Rows of unequal length, half of the entries zero, no row of zeros."""
-    X = rng.gamma(1.0, size=(n_rows, n_columns)) * (rng.random((n_rows, n_columns)) < 0.5)
-    X[np.arange(n_rows), np.arange(n_rows) % n_columns] += 0.1
-    return (X * rng.gamma(1.0, size=(n_rows, 1))).astype(dtype)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_rows", [1, 2, 399])
-def test_products_with_the_own_vector_equal_the_array_code(block_of, dtype, weighted, n_rows, rng):
+def test_products_equal_the_array_code(block_of, dtype, weighted, n_rows, rng, sparse_rows):
     X, labels = sparse_rows(rng, n_rows, dtype=dtype), rng.integers(-1, 6, size=(n_rows, 1))
     vectors, weights = rng.random((6, 30)), rng.random(n_rows).astype(dtype) if weighted else None
     block = block_of(X, weights)
@@ -52,7 +28,7 @@ def test_products_with_the_own_vector_equal_the_array_code(block_of, dtype, weig
         np.testing.assert_allclose(other, plain, **tolerance)
 
 
-def test_clusters_that_are_not_needed_change_no_other(block_of, rng):
+def test_clusters_that_are_not_needed_change_no_other(block_of, rng, sparse_rows):
     block, labels, vectors = (
         block_of(sparse_rows(rng)),
         rng.integers(-1, 4, size=(400, 1)),
@@ -67,7 +43,7 @@ def test_clusters_that_are_not_needed_change_no_other(block_of, rng):
 
 
 @pytest.mark.skipif(core() is None, reason="the core was not built")
-def test_sums_do_not_depend_on_the_threads(block_of, rng):
+def test_sums_do_not_depend_on_the_threads(block_of, rng, sparse_rows):
     X, labels = sparse_rows(rng, n_rows=20_001), rng.integers(0, 3, size=(20_001, 1))
     found = []
     for n_threads in (1, 2, 5):

@@ -4,34 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from nonneg._compiled import core
 from nonneg._threads import threads
 from nonneg.data.dense import DenseMatrix
-from nonneg.data.sparse import SparseMatrix
 from nonneg.kernels.nearest_centroid import nearest_centroids, update_cosines
-
-
-@pytest.fixture(params=["dense", "int32", "int64"])
-def block_of(request):
-    """Make a block of rows of a dense array, or a sparse one with these indices."""
-
-    def block(X, weights=None):
-        if request.param == "dense":
-            return DenseMatrix(X, np, weights=weights)
-        csr = sp.csr_array(X)
-        csr.indptr, csr.indices = csr.indptr.astype(request.param), csr.indices.astype(request.param)
-        return SparseMatrix(csr, weights=weights)
-
-    return block
-
-
-def sparse_rows(rng, n_rows=400, n_columns=30, dtype=np.float64):
-    """Rows of unequal length, half of the entries zero, no row of zeros."""
-    X = rng.gamma(1.0, size=(n_rows, n_columns)) * (rng.random((n_rows, n_columns)) < 0.5)
-    X[np.arange(n_rows), np.arange(n_rows) % n_columns] += 0.1
-    return (X * rng.gamma(1.0, size=(n_rows, 1))).astype(dtype)
 
 
 def search(block, X, n_picks, *, rates=None, shift=0.0):
@@ -64,7 +41,7 @@ def full_search(X, n_picks, *, rates=None, shift=0.0):
 
 @pytest.mark.parametrize("n_rows", [400, 5000])
 @pytest.mark.parametrize("drawn", [False, True])
-def test_comparisons_put_off_do_not_change_the_picks(block_of, n_rows, drawn, rng):
+def test_comparisons_put_off_do_not_change_the_picks(block_of, n_rows, drawn, rng, sparse_rows):
     X = sparse_rows(rng, n_rows)
     rates = 1.0 / rng.exponential(size=(25, n_rows, 1)) if drawn else None
     shift = 1.0 if drawn else 0.0
@@ -79,19 +56,19 @@ def test_comparisons_put_off_do_not_change_the_picks(block_of, n_rows, drawn, rn
     assert core() is None or found[0][1].mean() < 16
 
 
-def test_float32_rows_are_compared(block_of, rng):
+def test_float32_rows_are_compared(block_of, rng, sparse_rows):
     X = sparse_rows(rng, dtype=np.float32)
     assert search(block_of(X), X, 12)[0] == full_search(X, 12)
 
 
-def test_of_equal_rows_the_first_wins(block_of, rng):
+def test_of_equal_rows_the_first_wins(block_of, rng, sparse_rows):
     X = np.tile(sparse_rows(rng, n_rows=30), (4, 1))[rng.permutation(120)]
     picks, _ = search(block_of(X), X, 12)
     for pick in picks[1:]:
         assert pick == np.flatnonzero((X[pick] == X).all(axis=1))[0]
 
 
-def test_rows_that_are_out_are_never_picked(block_of, rng):
+def test_rows_that_are_out_are_never_picked(block_of, rng, sparse_rows):
     X = sparse_rows(rng, n_rows=20)
     inverse = 1.0 / np.linalg.norm(X, axis=1, keepdims=True)
     nearest, seen = np.full((20, 1), -1.0), np.zeros((20, 1), dtype=np.int64)
@@ -105,7 +82,7 @@ def test_rows_that_are_out_are_never_picked(block_of, rng):
     assert int(np.argmin(found)) % 2 == 1
 
 
-def test_tensors_in_host_memory_give_the_same(rng, torch):
+def test_tensors_in_host_memory_give_the_same(rng, torch, sparse_rows):
     X = sparse_rows(rng, n_rows=50)
     inverse = 1.0 / np.linalg.norm(X, axis=1, keepdims=True)
     nearest, seen = np.full((50, 1), -1.0), np.zeros((50, 1), dtype=np.int64)

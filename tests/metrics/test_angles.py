@@ -15,7 +15,7 @@ def test_bad_input():
     for one, other in ((np.ones((2, 3)), np.ones((1, 3, 3))), (np.ones((1, 3, 3)), np.ones((2, 3)))):
         with pytest.raises(ShapeError, match="Expected two arrays of shape"):
             spectral_angles(one, other)
-    with pytest.raises(NonFiniteDataError, match="`found`"):
+    with pytest.raises(NonFiniteDataError, match="`estimated`"):
         spectral_angles(np.eye(2), np.full((2, 2), np.nan))
 
 
@@ -38,7 +38,7 @@ def test_spectral_angles_at_their_ends():
 def test_one_nan_is_enough_to_be_refused():
     holes = np.eye(3)
     holes[1, 2] = np.inf
-    for one, other, name in ((holes, np.eye(3), "true"), (np.eye(3), holes, "found")):
+    for one, other, name in ((holes, np.eye(3), "true"), (np.eye(3), holes, "estimated")):
         with pytest.raises(NonFiniteDataError, match=f"`{name}`"):
             spectral_angles(one, other)
 

@@ -50,7 +50,7 @@ def test_components_of_zeros_have_cosine_zero():
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ShapeError, match=r"got \(2, 3\) and \(2, 4\)"):
         match_components(np.ones((2, 3)), np.ones((2, 4)))
-    with pytest.raises(NonFiniteDataError, match="`found`"):
+    with pytest.raises(NonFiniteDataError, match="`estimated`"):
         match_components(np.ones((2, 3)), np.full((2, 3), np.nan))
     with pytest.raises(NonFiniteDataError, match="`true`"):
         match_components([[1.0, np.nan, 1.0]], np.ones((1, 3)))

@@ -39,7 +39,7 @@ def test_order_and_shapes():
 def test_one_entry_that_is_not_finite_is_enough():
     holes = np.eye(3)
     holes[1, 1] = np.inf
-    for true, found, name in ((holes, np.eye(3), "true"), (np.eye(3), holes, "found")):
+    for true, found, name in ((holes, np.eye(3), "true"), (np.eye(3), holes, "estimated")):
         with pytest.raises(NonFiniteDataError, match=f"`{name}`"):
             mixing(true, found)
 

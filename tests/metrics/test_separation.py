@@ -66,13 +66,13 @@ def test_a_ratio_that_cannot_be_is_told(sources, monkeypatch):
 def test_what_is_refused(sources):
     with pytest.raises(ShapeError, match="same shape"):
         separation_scores(sources, sources[:1])
-    with pytest.raises(NonFiniteDataError, match="the found sources contain NaN"):
+    with pytest.raises(NonFiniteDataError, match="the estimated sources contain NaN"):
         separation_scores(sources, sources * np.nan)
     with pytest.raises(NonFiniteDataError, match="the true sources contain NaN"):
         separation_scores(
             np.where(np.arange(sources.size).reshape(sources.shape) == 3, np.inf, sources), sources
         )
-    with pytest.raises(InvalidDataError, match="Source 1 in `found` is silent"):
+    with pytest.raises(InvalidDataError, match="Source 1 in `estimated` is silent"):
         separation_scores(sources, sources * np.array([[1.0], [0.0]]))
     with pytest.raises(UnknownNameError, match="Did you mean 'filter'"):
         separation_scores(sources, sources, distortion="filters")

@@ -1,4 +1,4 @@
-"""What is said of a minimum-volume fit, from numbers given by hand."""
+"""Certificate of a minimum-volume fit, from numbers given by hand."""
 
 from __future__ import annotations
 

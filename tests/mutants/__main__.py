@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import ast
 import functools
-import hashlib
 import json
 import os
 import shutil
@@ -27,6 +26,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -34,6 +34,8 @@ from typing import Any
 import pytest
 from tests.mutants.changes import ROOT, Mutant, mutated, recorded, sampled
 from tests.mutants.watch import KEPT, SOURCE, chosen_tests, dotted, keep_tests, own_tests
+
+from nonneg import _core
 
 COPIED = ("src", "tests", "benchmarks", "reproduction", "docs", "examples", "pyproject.toml", "README.md")
 DECLARATIONS = ("tests/contracts/test_documented_defaults.py", "tests/contracts/test_frozen_results.py")
@@ -52,24 +54,20 @@ def watch_suite(n_jobs: int, folder: str) -> None:
     words = (
         f"-m pytest -q -p tests.mutants.watch -n {n_jobs} --dist worksteal --ignore=tests/repository {folder}"
     )
-    environment = {"NUMBA_CACHE_DIR": str(KEPT / "numba"), **os.environ}
-    subprocess.run([sys.executable, *words.split()], cwd=ROOT, env=environment, check=False)
+    subprocess.run([sys.executable, *words.split()], cwd=ROOT, check=False)
     keep_tests()
 
 
-def link_compiled(slot: Path, spared: frozenset[str], folder: str = "numba") -> None:
-    """Let a copy of the tree share the kernels that were compiled, but for some packages."""
-    compiled = Path(os.environ.get("NUMBA_CACHE_DIR", KEPT / "numba")).resolve()
-    (slot / folder).mkdir()
-    for package in {path.parent for path in SOURCE.rglob("*.py")}:
-        # Numba's name of the folder: its last part, and a hash of the whole path.
-        old, new = (
-            f"{package.name}_{hashlib.sha1(str(at).encode()).hexdigest()}"
-            for at in (package, slot / package.relative_to(ROOT))
-        )
-        if package.relative_to(ROOT).as_posix() not in spared:
-            (compiled / old).mkdir(parents=True, exist_ok=True)
-            (slot / folder / new).symlink_to(compiled / old)
+def copy_of_the_tree(slot: Path) -> None:
+    """Copy the tree, with the compiled modules beside the sources that import them."""
+    shutil.rmtree(slot, ignore_errors=True)
+    slot.mkdir()
+    for name in COPIED:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+        copy(ROOT / name, slot / name)
+    for suffix in EXTENSION_SUFFIXES:
+        for module in Path(_core.__file__).parent.glob(f"*{suffix}"):
+            shutil.copy2(module, slot / "src" / "nonneg")
 
 
 @functools.cache
@@ -90,16 +88,6 @@ def imported_by() -> dict[str, set[str]]:
                 if word in names and word != name:
                     found[names[word]].add(path)
     return found
-
-
-@functools.cache
-def packages_above(path: str) -> frozenset[str]:
-    """Return the packages whose compiled code may contain that of a file."""
-    reached, new = {path}, {path}
-    while new:
-        new = {user for each in new for user in imported_by()[each]} - reached
-        reached |= new
-    return frozenset(Path(each).parent.as_posix() for each in reached)
 
 
 def tests_of(mutant: Mutant, kept: dict[str, Any]) -> list[int]:
@@ -128,24 +116,16 @@ def _tree(path: str) -> ast.Module:
 
 
 def tests_near(mutant: Mutant, kept: dict[str, Any]) -> list[int]:
-    """Return tests of a line that no test was seen to execute: at import, compiled, or in another process."""
+    """Return tests of a line that no test was seen to execute: at import, or in another process."""
     each = kept["lines"].get(mutant.path, {})
     found = {test for tests in each.values() for test in tests}
-    # Kernels are called from the front of their package, and from files that import them.
-    for path in (str(Path(mutant.path).parent / "__init__.py"), *imported_by()[mutant.path]):
-        if not each or is_compiled(mutant.path):
-            found |= {test for tests in kept["lines"].get(path, {}).values() for test in tests}
+    for path in () if each else imported_by()[mutant.path]:
+        found |= {test for tests in kept["lines"].get(path, {}).values() for test in tests}
     own = own_tests(mutant.path)
     found |= {at for at, name in enumerate(kept["tests"]) if name.partition("::")[0] in own}
     names = {kept["tests"][at]: at for at in sorted(found)}
     near = [names[name] for name in chosen_tests(names, str(ROOT / mutant.path))]
     return near + [at for at, name in enumerate(kept["tests"]) if name.startswith(DECLARATIONS)]
-
-
-def is_compiled(path: str) -> bool:
-    """Tell whether a file has functions that are compiled: no test is seen to execute their lines."""
-    text = (ROOT / path).read_text(encoding="utf-8")
-    return any(word in text for word in ("@jit", "@part", "@intrinsic", "@overload("))
 
 
 def tests_of_layer(mutant: Mutant, kept: dict[str, Any]) -> list[int]:
@@ -166,7 +146,7 @@ def _quick(tests: Iterable[int], kept: dict[str, Any], left: float) -> Iterator[
 def run_mutant(mutant: Mutant, slot: Path, kept: dict[str, Any]) -> dict[str, str]:
     """Return whether it was killed, survived or was not executed, and the test that killed it."""
     first = tests_of(mutant, kept)
-    seen = bool(first) or is_compiled(mutant.path) or not in_function(mutant)
+    seen = bool(first) or not in_function(mutant)
     files, first = own_tests(mutant.path), first or tests_near(mutant, kept)
     own = [at for at in first if kept["tests"][at].partition("::")[0] in files]
     others = sorted(set(first) - set(own))
@@ -198,7 +178,7 @@ def passes_unchanged(test: str, chosen: list[int], kept: dict[str, Any], slot: P
     """Tell whether what failed, a test or the import of a file of tests, passes without the mutant."""
     if test == TIME_LIMIT:
         return True
-    plain = environment_of(slot, slot / "numba")
+    plain = environment_of(slot)
     if test == CRASH:
         return _failing(chosen, kept, slot, plain) is None
     if test not in SOUND:
@@ -207,11 +187,10 @@ def passes_unchanged(test: str, chosen: list[int], kept: dict[str, Any], slot: P
     return SOUND[test]
 
 
-def environment_of(slot: Path, compiled: Path) -> dict[str, str]:
+def environment_of(slot: Path) -> dict[str, str]:
     """Return the environment of tests in a copy of the tree."""
     return {
         "PYTHONPATH": f"{slot / 'src'}{os.pathsep}{slot}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
-        "NUMBA_CACHE_DIR": str(compiled),
         "PYTHONDONTWRITEBYTECODE": "1",
         **{f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")},
     }
@@ -221,18 +200,12 @@ def environment_of(slot: Path, compiled: Path) -> dict[str, str]:
 def changed(mutant: Mutant, slot: Path) -> Iterator[dict[str, str]]:
     """Put a mutant into a copy of the tree for a while, and yield the environment of its tests."""
     target = slot / mutant.path
-    text, facts = target.read_text(encoding="utf-8"), target.stat()
+    text = target.read_text(encoding="utf-8")
     target.write_text(mutated(text, mutant), encoding="utf-8")
-    compiled = slot / "numba"
-    if is_compiled(mutant.path):
-        compiled = slot / "fresh"  # compiled callers of a changed kernel contain the old one
-        link_compiled(slot, packages_above(mutant.path), "fresh")
     try:
-        yield environment_of(slot, compiled)
+        yield environment_of(slot)
     finally:
         target.write_text(text, encoding="utf-8")
-        os.utime(target, ns=(facts.st_atime_ns, facts.st_mtime_ns))  # compiled kernels stay valid
-        shutil.rmtree(slot / "fresh", ignore_errors=True)
 
 
 def _failing(chosen: list[int], kept: dict[str, Any], slot: Path, environment: dict[str, str]) -> str | None:
@@ -316,12 +289,7 @@ def main(words: list[str] | None = None) -> int:
     slots: SimpleQueue[Path] = SimpleQueue()
     for at in range(options.jobs):
         slot = KEPT / f"slot-{at}"
-        shutil.rmtree(slot, ignore_errors=True)
-        slot.mkdir()
-        for name in COPIED:
-            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
-            copy(ROOT / name, slot / name)
-        link_compiled(slot, frozenset())
+        copy_of_the_tree(slot)
         slots.put(slot)
     if options.again:
         earlier = [json.loads(line) for line in options.again.read_text().splitlines()]

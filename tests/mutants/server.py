@@ -44,6 +44,8 @@ def run(request: dict[str, Any]) -> int:
     os.chdir(request["folder"])
     os.environ.update(request["environment"])
     sys.path[:0] = request["environment"]["PYTHONPATH"].split(os.pathsep)
+    # The finder of an editable installation would import the original sources.
+    sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in type(finder).__module__]
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)

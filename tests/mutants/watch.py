@@ -1,4 +1,4 @@
-"""Which tests execute a line, and how long they take: a plugin of pytest (`-p tests.mutants.watch`)."""
+"""Tests that execute a line, with their times: a plugin of pytest (`-p tests.mutants.watch`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said about a run, the balancing, and the loop's services."""
+"""Certificate of a run, balancing, and services of the loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused, and in what words; what is left as it was."""
+"""Input that is refused, with its message; inputs stay unmodified."""
 
 from __future__ import annotations
 

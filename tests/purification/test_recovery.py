@@ -1,4 +1,4 @@
-"""What the theorems promise, and what the default update does better, measured against the truth."""
+"""Guarantees of the theorems and of the default update, measured against the truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users read is plain American English with the field's words: pages, docstrings, help and messages."""
+"""Plain American English with the field's words: pages, docstrings, help and messages."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ LAYERS = [
     for layer in contract["layers"]
 ]
 LEVEL = {room: -level for level, rooms in enumerate(LAYERS) for room in rooms}
-MODULE = re.compile(r"nonneg\.(\w+)(?:\.\w+)*(?::\w+)?")
+ENTRIES = {"__init__", "__main__"}  # the front page and the command stand above all rooms
+MODULE = re.compile(r"nonneg\.(\w+)(?:\.\w*)*(?::\w+)?")  # or the part of an f-string before a brace
 
 
 def upward(room: str, source: str) -> set[str]:
@@ -35,16 +36,24 @@ def upward(room: str, source: str) -> set[str]:
     }
 
 
+def test_every_room_has_a_layer():
+    rooms = {
+        path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert rooms - ENTRIES == set(LEVEL)
+
+
 def test_strings_name_no_module_of_a_room_above():
     rooms = {path: path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in PACKAGE.rglob("*.py")}
-    found = {
+    strings = {
         path.relative_to(PACKAGE).as_posix(): upward(room, path.read_text(encoding="utf-8"))
         for path, room in rooms.items()
         if room in LEVEL
     }
-    assert {file: names for file, names in found.items() if names} == {}
+    assert {file: names for file, names in strings.items() if names} == {}
 
 
 def test_the_search_finds_a_name_that_goes_up():
     assert upward("solvers", "ENTRY = Entry('nonneg.cli.demo:main', 'x')") == {"nonneg.cli.demo:main"}
+    assert upward("data", "load(f'nonneg.cli.{name}')") == {"nonneg.cli."}
     assert upward("cli", "ENTRY = Entry('nonneg.solvers.hals:hals', 'see nonneg.cli.demo')") == set()

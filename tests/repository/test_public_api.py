@@ -1,4 +1,4 @@
-"""What users can type is complete, importable and documented, and nothing else is offered."""
+"""Public names: complete, importable and documented, and nothing else is offered."""
 
 from __future__ import annotations
 

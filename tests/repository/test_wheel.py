@@ -1,4 +1,4 @@
-"""What is installed is what is here: the wheel builds, is typed and carries its license and templates."""
+"""The installed package: the wheel builds, is typed and carries its license and templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the points of an experiment lie."""
+"""Device of the points of an experiment."""
 
 from __future__ import annotations
 

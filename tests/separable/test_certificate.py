@@ -52,7 +52,7 @@ def test_vertices_in_fewer_dimensions_have_no_bound(vertices):
 
 def test_averages_have_less_noise():
     points = as_data_matrix(np.ones((25, 4)))
-    found = bound_statement(result("smoothed-spa", facts={"noise": 0.5, "n_members": 9}), VERTICES, points)
+    found = bound_statement(result("smoothed-spa", details={"noise": 0.5, "n_members": 9}), VERTICES, points)
     size = np.linalg.norm(VERTICES - VERTICES.mean(axis=0), axis=1).max()
     assert found.number == pytest.approx(0.5 * (5 + 2) / 3)
     assert found.threshold == pytest.approx(size)

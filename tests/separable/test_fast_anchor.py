@@ -40,7 +40,7 @@ def test_picks_are_those_of_the_slow_version(seed, dtype):
     assert picks != first
     result = fast_anchor(as_data_matrix(X), 7)
     assert result.anchors.tolist() == picks
-    assert result.facts["changed_in_clean_up"] == np.sum(np.array(picks) != first)
+    assert result.details["changed_in_clean_up"] == np.sum(np.array(picks) != first)
     assert fast_anchor(as_data_matrix(X), 7, clean_up=False).anchors.tolist() == first
 
 

@@ -109,7 +109,7 @@ def test_its_first_weight_balances_error_and_trace():
     found = run(X, 2, max_iter=1)
     spread = 1.0 + fast_gradient_module.SPREAD * (np.random.default_rng(0).random(3) - 0.5)
     expected = (0.04 + 1e-3 * float(np.sum(X**2))) / spread[:2].sum()
-    assert found.facts["first_lam"] == pytest.approx(expected, rel=1e-9)
+    assert found.details["first_lam"] == pytest.approx(expected, rel=1e-9)
 
 
 def test_its_own_number_of_iterations_is_the_default(rng):

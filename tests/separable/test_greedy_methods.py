@@ -76,7 +76,7 @@ def test_points_of_zeros_are_no_anchors(name, clean):
     result = found(X, 6, name, **options)
     assert set(result.anchors) == set(clean.anchors)
     if options:
-        assert result.facts["normalize"]["n_zero"] == 5
+        assert result.details["normalize"]["n_zero"] == 5
 
 
 @pytest.mark.parametrize("name", [name for name in GREEDY if not METHODS[name].simplex])
@@ -134,11 +134,11 @@ def test_hulls_stand_more_noise_than_spans():
 
 def test_vca_uses_principal_components_for_noisy_data(noisy):
     low = found(noisy.X, 6, "vca", snr=5.0)
-    assert low.facts["projection"] == "principal components"
+    assert low.details["projection"] == "principal components"
     assert set(low.anchors) == set(noisy.anchors)
     high = found(noisy.X, 6, "vca")
-    assert high.facts["projection"] == "plane"
-    assert high.facts["snr"] == pytest.approx(25, abs=3)
+    assert high.details["projection"] == "plane"
+    assert high.details["snr"] == pytest.approx(25, abs=3)
 
 
 def test_fast_anchor_corrects_a_pick_in_the_second_round():
@@ -150,7 +150,7 @@ def test_fast_anchor_corrects_a_pick_in_the_second_round():
     result = found(X, 3, "fast-anchor")
     assert set(result.anchors) == {50, 51, 52}
     first = found(X, 3, "fast-anchor", clean_up=False)
-    assert result.facts["changed_in_clean_up"] == len(set(result.anchors) - set(first.anchors))
+    assert result.details["changed_in_clean_up"] == len(set(result.anchors) - set(first.anchors))
 
 
 def test_workers_of_a_cluster(clean, dask_client):
@@ -165,4 +165,4 @@ def test_vca_estimates_the_signal_to_noise_ratio(decibels, rng):
     noise = rng.standard_normal(signal.shape)
     noise *= np.sqrt(np.mean(signal**2) / np.mean(noise**2)) * 10 ** (-decibels / 20)
     result = select_anchors(signal + noise, 4, method="vca", rng=0)
-    assert result.facts["snr"] == pytest.approx(decibels, abs=0.3)
+    assert result.details["snr"] == pytest.approx(decibels, abs=0.3)

@@ -1,4 +1,4 @@
-"""What may be given as a start, and that it names samples of X whatever steps come before the search."""
+"""Accepted initializations; they name samples of X whatever steps come before the search."""
 
 from __future__ import annotations
 
@@ -95,4 +95,4 @@ def test_every_container_starts_from_anchors(form, noisy):
         found = select_anchors(as_container(noisy.X, form), 6, method_params={"t_init": rule}, **options)
         same = select_anchors(noisy.X, 6, method_params={"t_init": rule}, **options)
         np.testing.assert_allclose(found.row_maxima, same.row_maxima, atol=1e-9)
-        assert found.facts["t_init"] == same.facts["t_init"]
+        assert found.details["t_init"] == same.details["t_init"]

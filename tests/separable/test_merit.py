@@ -55,7 +55,7 @@ def min_distance(X, vertices):
 
 def test_a_warm_start_continues(noisy):
     warm = select_anchors(noisy.X, 6, method="merit", init="spa", max_iter=20, tol=0)
-    assert warm.facts["t_init"] >= 1
+    assert warm.details["t_init"] >= 1
     # Its first iterate is a convex combination of the start and vertices: columns still sum to one.
     np.testing.assert_allclose(np.asarray(warm.coefficients.sum(axis=0)), 1.0, rtol=1e-12)
     with pytest.raises(InvalidParameterError, match="no warm start"):
@@ -132,7 +132,7 @@ def test_some_samples_are_explained_and_all_may_be_anchors(rng):
     found = select_anchors(X, 5, method="merit-exact", method_params={"n_explained": 100})
     assert set(found.anchors) == set(range(595, 600))
     assert found.coefficients is None
-    assert found.facts["n_explained"] == 100
+    assert found.details["n_explained"] == 100
     assert "100 of the 600 samples" in found.certificate["duality-gap"].sentence
 
 

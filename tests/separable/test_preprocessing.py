@@ -33,7 +33,7 @@ def test_energy_keeps_the_longest_points(form):
     order = np.argsort(-squares)
     n = int(np.argmax(np.cumsum(squares[order]) >= 0.99 * squares.sum())) + 1
     assert kept.kept.tolist() == sorted(order[:n])
-    assert kept.facts["energy"] == {"share": 0.99, "n_kept": n}
+    assert kept.details["energy"] == {"share": 0.99, "n_kept": n}
     np.testing.assert_allclose(gathered(kept.data), X[kept.kept])
 
 
@@ -50,7 +50,7 @@ def test_normalisation_drops_points_of_zeros(form):
     rows = np.delete(X, [2, 7], axis=0)
     np.testing.assert_allclose(gathered(result.data), rows / rows.sum(axis=1, keepdims=True))
     assert result.kept.tolist() == [0, 1, 3, 4, 5, 6, 8, 9, 10, 11]
-    assert result.facts["normalize"]["n_zero"] == 2
+    assert result.details["normalize"]["n_zero"] == 2
 
 
 @pytest.mark.parametrize("form", MAIN_FORMS)
@@ -64,7 +64,7 @@ def test_reduction_keeps_the_leading_directions(form, centered):
     expected = U[:, :3] * s[:3]
     reduced = gathered(result.data)
     np.testing.assert_allclose(reduced @ reduced.T, expected @ expected.T, atol=1e-9)
-    assert result.facts["reduce"] == {"n_dimensions": 3, "centered": centered}
+    assert result.details["reduce"] == {"n_dimensions": 3, "centered": centered}
 
 
 def test_principal_directions_of_many_features():
@@ -82,7 +82,7 @@ def test_merging_keeps_the_longest_of_a_group():
     copies = np.concatenate([base * 0.9999, base, base * 0.9998])
     result = merge_near_duplicates(points(copies), 0.01)
     assert result.kept.tolist() == list(range(30, 60))
-    np.testing.assert_array_equal(result.facts["merge"]["labels"], np.tile(np.arange(30), 3))
+    np.testing.assert_array_equal(result.details["merge"]["labels"], np.tile(np.arange(30), 3))
     np.testing.assert_array_equal(gathered(result.data), base)
 
 
@@ -99,7 +99,7 @@ def test_representatives_cover_all_and_are_apart(radius):
 def test_steps_run_in_order(clean):
     X = np.concatenate([clean.X, clean.X * 3, np.zeros((2, 20))])
     result = prepared(as_data_matrix(X), normalize="l1", reduce=6, merge=1e-6)
-    assert list(result.facts) == ["normalize", "reduce", "merge"]
+    assert list(result.details) == ["normalize", "reduce", "merge"]
     assert result.data.shape == (90, 6)
     # Copies of different length are the same point once normalized, and the first of equals stays.
     assert set(result.kept % 90) == set(range(90))

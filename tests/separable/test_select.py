@@ -154,8 +154,8 @@ def test_indices_are_those_of_the_data_whatever_the_steps(form, clean):
     ):
         result = select_anchors(as_container(X, form), 6, method="snpa", reduce=8, **steps)
         assert set(result.anchors) == expected
-        assert result.facts["energy"]["n_kept"] <= 90
-        assert set(result.facts["kept"]) >= expected
+        assert result.details["energy"]["n_kept"] <= 90
+        assert set(result.details["kept"]) >= expected
 
 
 def test_maxima_and_coefficients_are_those_of_all_points(clean):

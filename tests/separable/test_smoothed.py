@@ -38,7 +38,7 @@ def test_what_misleads_spa(kind):
 def test_the_automatic_number_of_members_follows_noise_and_copies():
     def members(kind):
         planted = planted_points(kind, np.random.default_rng(3))
-        return select_anchors(planted.X, 5, method="smoothed-spa").facts["n_members"]
+        return select_anchors(planted.X, 5, method="smoothed-spa").details["n_members"]
 
     assert members({"snr": 40}) == 1
     assert 8 <= members({"copies": 12}) <= 16
@@ -53,7 +53,7 @@ def test_vertices_do_not_depend_on_the_container(form):
     X[[70, 200]] = 20.0 * np.eye(2, 50)
     expected = select_anchors(X, 5, method="smoothed-spa")
     found = select_anchors(as_container(X, form), 5, method="smoothed-spa")
-    assert found.facts["isolated"].tolist() == [70, 200]
+    assert found.details["isolated"].tolist() == [70, 200]
     np.testing.assert_array_equal(found.anchors, expected.anchors)
     np.testing.assert_allclose(to_float64(found.components), expected.components, rtol=1e-8)
 

@@ -1,4 +1,4 @@
-"""What the registry declares, chooses and refuses."""
+"""Declarations, choices and refusals of the registry of solvers."""
 
 from __future__ import annotations
 

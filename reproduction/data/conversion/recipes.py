@@ -1,4 +1,4 @@
-"""How every stored file is converted from the files of its source."""
+"""Recipes that convert the files of a source to a stored file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How stored files are converted."""
+    """Recipe for stored files."""
 
     files: tuple[str, ...]  # the stored files, by name in the folder of the data set
     origins: tuple[Origin, ...]  # the files of the source

@@ -97,7 +97,7 @@ def plot_consensus(model: Any) -> Any:
     pyplot = import_optional("matplotlib.pyplot", extra="report", purpose="Plotting")
     figure, panels = pyplot.subplots(1, 3, figsize=(13, 3.6), layout="constrained")
     curve, histogram, picture = panels
-    rows = [each.row() for each in model.ranks_]
+    rows = [rank.row() for rank in model.ranks_]
     candidates = [row["n_components"] for row in rows]
     curve.plot(candidates, [row["stability"] for row in rows], "o-", label="mean stability")
     curve.plot(candidates, [row["least_stable"] for row in rows], "o--", color="C0", alpha=0.5)
@@ -108,7 +108,7 @@ def plot_consensus(model: Any) -> Any:
     other = curve.twinx()
     other.plot(candidates, [row["error"] for row in rows], "s-", color="C1")
     other.set_ylabel("error", color="C1")
-    chosen = next(each for each in model.ranks_ if each.n_components == model.n_components_)
+    chosen = next(rank for rank in model.ranks_ if rank.n_components == model.n_components_)
     histogram.hist(np.minimum(chosen.density, 1.42), bins=np.linspace(0, 1.42, 60))
     histogram.axvline(model.density_threshold, linestyle="--", color="black", linewidth=1)
     histogram.set_title(f"{chosen.n_outliers} of {len(chosen.density)} are outliers", fontsize="small")

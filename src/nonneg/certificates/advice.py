@@ -1,4 +1,4 @@
-"""How serious it is that a statement fails, and what to do about it, in the user's words."""
+"""Severity of a statement that fails and advice to the user, in the user's words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Advice(NamedTuple):
-    """What to do about a statement that fails; a headline where the result should not be used as it is."""
+    """Remedy for a statement that fails; a headline where the result should not be used as it is."""
 
     todo: str
     headline: str = ""

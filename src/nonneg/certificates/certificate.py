@@ -15,7 +15,7 @@ from nonneg.exceptions import InvalidParameterError, UnknownNameError
 
 
 class Verdict(StrEnum):
-    """What was found out about a statement."""
+    """Verdict on a statement."""
 
     HOLDS = "holds"
     FAILS = "fails"
@@ -222,7 +222,7 @@ class Certificate:
         str
             The last line has the number of statements that are not shown.
         """
-        lines = [str(each) for each in self.statements if verbose or not each.is_detail]
+        lines = [str(line) for line in self.statements if verbose or not line.is_detail]
         if hidden := len(self.statements) - len(lines):
             lines.append(f"({hidden} more for readers of the papers: describe(verbose=True))")
         return "\n".join(lines) or "(no statements)"
@@ -262,9 +262,9 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         rows = [
-            (badge(each.badge, each.grade), each.name, f"{each.sentence} {each.advice}".rstrip())
-            for each in self.statements
-            if not each.is_detail
+            (badge(row.badge, row.grade), row.name, f"{row.sentence} {row.advice}".rstrip())
+            for row in self.statements
+            if not row.is_detail
         ]
         return table(["verdict", "statement", "what it says"], rows) if rows else "(no statements)"
 

@@ -49,10 +49,10 @@ def eckart_young_statement(data: DataMatrix, W: SampleArray, Ht: Array) -> State
     lowest = f"no factorization of rank {k} has a relative error below {bound.relative_error:.4g}"
     if bound.failure_probability:
         lowest += f" (except with probability {bound.failure_probability:.0e} over random vectors)"
-    said = f"The relative error is {error:.4g}; {lowest}"
+    lead = f"The relative error is {error:.4g}; {lowest}"
     if bound.relative_error == 0.0:
         exact = error <= rounding_error(data)
-        sentence = f"{said}, so the lower bound says nothing" + (
+        sentence = f"{lead}, so the lower bound says nothing" + (
             ", but X is reproduced up to rounding." if exact else "."
         )
         number = 1.0 if exact else None
@@ -61,7 +61,7 @@ def eckart_young_statement(data: DataMatrix, W: SampleArray, Ht: Array) -> State
     ratio = error / bound.relative_error
     holds = ratio <= factor
     sentence = (
-        f"{said} (Eckart and Young). The error is {100 * max(ratio - 1, 0.0):.3g}% above that lower bound; "
+        f"{lead} (Eckart and Young). The error is {100 * max(ratio - 1, 0.0):.3g}% above that lower bound; "
         f"within {100 * (factor - 1):.3g}% counts as close."
     )
     return Statement(NAME, sentence, ratio, factor, Verdict.HOLDS if holds else Verdict.FAILS, quantities)

@@ -102,8 +102,8 @@ def guarded(call: Callable[[], int], *, debug: bool = False) -> int:
     except SystemExit as request:  # argparse has said what was wrong, or has shown the help
         return request.code if isinstance(request.code, int) else 2
     except KeyboardInterrupt:
-        kept = "the results were written" if terminal.outcome.files else "nothing was written"
-        terminal.note(f"interrupted; {kept}")
+        state = "the results were written" if terminal.outcome.files else "nothing was written"
+        terminal.note(f"interrupted; {state}")
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of the output has left, as `head` does. What is buffered has nowhere to go.
@@ -177,11 +177,11 @@ def build_parser(
     # The description lists the commands, in groups.
     shown = None if every else argparse.SUPPRESS
     commands = parser.add_subparsers(dest="command", prog="nonneg", metavar="COMMAND", help=shown)
-    wanted = next((word for word in words if not word.startswith("-")), None)
-    if wanted is not None and wanted not in COMMANDS:
-        close = difflib.get_close_matches(wanted, COMMANDS, n=1)
+    command_name = next((word for word in words if not word.startswith("-")), None)
+    if command_name is not None and command_name not in COMMANDS:
+        close = difflib.get_close_matches(command_name, COMMANDS, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else " `nonneg --help` lists the commands."
-        parser.error(f"{wanted!r} is not a command.{hint}")
+        parser.error(f"{command_name!r} is not a command.{hint}")
     asked: argparse.ArgumentParser | None = None
     for name, sentence in COMMANDS.items():
         command = commands.add_parser(
@@ -191,14 +191,14 @@ def build_parser(
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
-        if name == wanted or every:
+        if name == command_name or every:
             # Only this command's file is imported, so that help comes at once.
             module = importlib.import_module(f"nonneg.cli.{name.replace('-', '_')}")
             arguments.declare(command, _options(name, module.OPTIONS), getattr(module, "KINDS", {}))
             examples = "\n".join(["examples:", *(f"  {line}" for line in EXAMPLES[name])])
             command.epilog = "\n\n".join(filter(None, [examples, command.epilog]))
             command.set_defaults(run=module.run)
-            asked = command if name == wanted else asked
+            asked = command if name == command_name else asked
     return parser, asked
 
 

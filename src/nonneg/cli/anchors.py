@@ -36,10 +36,10 @@ def run(options: argparse.Namespace) -> None:
 
     folder = arguments.output_folder(options, options.file, "anchors")
     table = tables.read_input(options, signed=True)
-    said = arguments.parameters(options, "method", "energy", "normalize", "reduce", "merge", "checkpoint")
+    params = arguments.parameters(options, "method", "energy", "normalize", "reduce", "merge", "checkpoint")
     if options.method not in (None, "auto", "merit", "merit-exact", "fast-gradient"):
-        said["verbose"] = 0  # greedy methods have no iterations to show
-    model = SeparableNMF(None if options.anchors == "auto" else options.anchors, **said)
+        params["verbose"] = 0  # greedy methods have no iterations to show
+    model = SeparableNMF(None if options.anchors == "auto" else options.anchors, **params)
     W, seconds = terminal.timed(model.fit_transform, table.X)
     record = describe_anchors(model, table, seconds, W)
     record.files = {

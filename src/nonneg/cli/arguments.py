@@ -134,18 +134,18 @@ def declare(parser: argparse.ArgumentParser, text: str, kinds: Mapping[str, Any]
 def chosen(options: argparse.Namespace, *names: str, **renamed: str) -> dict[str, Any]:
     """Collect what the user said, by the names of the estimator; its defaults stand for the rest."""
     both = dict(zip(names, names, strict=True)) | renamed
-    said = {name: getattr(options, option) for name, option in both.items()}
+    values = {name: getattr(options, option) for name, option in both.items()}
     return {
         name: str(value) if isinstance(value, Path) else value
-        for name, value in said.items()
+        for name, value in values.items()
         if value is not None
     }
 
 
 def parameters(options: argparse.Namespace, *names: str, **renamed: str) -> dict[str, Any]:
     """Collect what the user said, with the seed, the threads and the progress that all estimators know."""
-    said = chosen(options, "n_jobs", *names, random_state="seed", **renamed)
-    return said | {"verbose": int(not options.quiet)}
+    params = chosen(options, "n_jobs", *names, random_state="seed", **renamed)
+    return params | {"verbose": int(not options.quiet)}
 
 
 def output_folder(options: argparse.Namespace, source: str | Path, suffix: str) -> Path:

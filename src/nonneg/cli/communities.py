@@ -65,8 +65,8 @@ def run(options: argparse.Namespace) -> None:
     labels = None if options.labels is None else _labels(options, read)
     if options.export:
         import_optional("networkx", extra="graphs", purpose="--export")
-    said = arguments.parameters(options, "method", "kind", "weight")
-    model = MixedMembership(options.communities, **said)
+    params = arguments.parameters(options, "method", "kind", "weight")
+    model = MixedMembership(options.communities, **params)
     _, seconds = terminal.timed(model.fit, read.graph, names=read.names)
     record = communities.describe(model, read.source, seconds, attribute=options.labels, labels=labels)
     columns = model.node_table()
@@ -88,8 +88,8 @@ def _read(options: argparse.Namespace) -> Any:
         labels = [known.names[at] for at in known.y] if labeled else None
         graph, seconds = GraphFile(known.X, known.sample_names, options.example, labels=labels), 0.0
     else:
-        said = arguments.chosen(options, "delimiter", "header", "variable", "kind")
-        graph, seconds = terminal.timed(read_graph, options.edges, **said)
+        params = arguments.chosen(options, "delimiter", "header", "variable", "kind")
+        graph, seconds = terminal.timed(read_graph, options.edges, **params)
     for note in graph.notes:
         terminal.note(f"note: {note}")
     terminal.progress(f"read {graph.source} in {seconds:.1f} s")

@@ -16,7 +16,7 @@ RESTARTS = """
 --n-jobs N: number of restarts to run at once (default: one per core)
 --checkpoint DIR: folder for finished restarts; running the same command again resumes a killed run
 """.strip()
-"""What `consensus` and `signatures` share."""
+"""Options that `consensus` and `signatures` share."""
 OPTIONS = f"""
 file FILE: .h5ad, 10x .h5 or folder, .npy .npz .csv .tsv (.gz) .mtx .mat .parquet; counts
 
@@ -88,9 +88,9 @@ def run(options: argparse.Namespace) -> None:
         terminal.note(f"factorizing the {len(genes)} most variable of {len(counted)} features")
     names = table.column_names or [str(at) for at in range(counts.shape[1])]
     samples = table.row_names or [str(at) for at in range(counts.shape[0])]
-    known, factorized = ([names[int(at)] for at in some] for some in (counted, genes))
-    said = arguments.chosen(options, "density_threshold", n_components="ranks", beta_loss="loss")
-    model = ConsensusNMF(**said, **restart_parameters(options))
+    known, factorized = ([names[int(at)] for at in columns] for columns in (counted, genes))
+    params = arguments.chosen(options, "density_threshold", n_components="ranks", beta_loss="loss")
+    model = ConsensusNMF(**params, **restart_parameters(options))
     W, seconds = terminal.timed(model.fit_transform, counts[:, genes])
     W = to_float64(W)
     tables.name_features(model, None if table.column_names is None else factorized)
@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> None:
         tpm = model.gene_spectra(counts, W, units="tpm")
         written["gene_tpm.tsv"] = (gene, files.named_rows(known, tpm.T))
     if groups:
-        rows = [[each["group"], each["n_samples"], *each["shares"].tolist()] for each in groups]
+        rows = [[group["group"], group["n_samples"], *group["shares"].tolist()] for group in groups]
         written["usage_by_group.tsv"] = (options.group_by, "samples", *numbers), rows
     record = describe_consensus(
         model, table, seconds, scores=scores, names=known, groups=groups, by=options.group_by
@@ -124,7 +124,7 @@ def add_tables(record: Any, model: Any, written: dict[str, Any]) -> None:
     """Add tables to the files of a record, each a heading and rows, with those of ranks and restarts."""
     from nonneg.cli.files import tsv
 
-    ranks, restarts = [each.row() for each in model.ranks_], model.restarts_
+    ranks, restarts = [rank.row() for rank in model.ranks_], model.restarts_
     names = ("n_components", "number", "seed", "loss", "n_iter", "converged")
     columns = zip(*(getattr(restarts, name).tolist() for name in names), strict=True)
     written["ranks.tsv"] = ranks[0], [row.values() for row in ranks]

@@ -53,9 +53,9 @@ def run(options: argparse.Namespace) -> None:
 
 def _changes(options: argparse.Namespace, model: Any) -> dict[str, Any]:
     merge = [[_topic(part) for part in group.split(",")] for group in options.merge]
-    for given, group in zip(options.merge, merge, strict=True):
+    for words, group in zip(options.merge, merge, strict=True):
         if len(set(group)) < 2:
-            raise InvalidParameterError(f"--merge {given}: expected several topics, such as --merge 3,7.")
+            raise InvalidParameterError(f"--merge {words}: expected several topics, such as --merge 3,7.")
     split = dict(_split(text) for text in options.split)
     rename = dict(_name(text) for text in options.rename)
     if options.cut is not None:

@@ -133,7 +133,7 @@ def grouping_by_hand(groups: Sequence[tuple[str, list[int]]]) -> dict[str, list[
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Collect what the user said; everything else is left to the defaults of `SourceSeparation`."""
-    said = arguments.parameters(
+    params = arguments.parameters(
         options, "frame_length", "method", "max_iter", "tol", "checkpoint", "grouping",
         n_components="components",
     )  # fmt: skip
@@ -143,8 +143,8 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
                 "--group says which components belong to which source, and --grouping how to find out: leave "
                 "one of them out."
             )
-        said["grouping"] = grouping_by_hand(options.group)
-    return said
+        params["grouping"] = grouping_by_hand(options.group)
+    return params
 
 
 def check_sound_folder(folder: Path) -> None:

@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
         "exposure_intervals.tsv": (heading, intervals),
     }
     if matches is not None:
-        rows = [asdict(each) for each in matches]
+        rows = [asdict(match) for match in matches]
         written["matches.tsv"] = rows[0], [row.values() for row in rows]
     record = describe_consensus(model, table, seconds, matches=matches)
     add_tables(record, model.consensus_, written)
@@ -73,40 +73,40 @@ def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, r
     if reference is None:
         raise InvalidParameterError("--assign needs --reference FILE, a table of known signatures.")
     n_bootstrap = max(options.n_bootstrap, 2)
-    answer, seconds = terminal.timed(
+    result, seconds = terminal.timed(
         assign_signatures, frame, reference, n_bootstrap=n_bootstrap, rng=options.seed
     )
-    used = [at for at, share in enumerate(answer.prevalence) if share > 0]
-    sides = (answer.exposures, answer.low, answer.high, answer.evidence)
+    used = [at for at, share in enumerate(result.prevalence) if share > 0]
+    sides = (result.exposures, result.low, result.high, result.evidence)
     intervals = [
-        [tumor, answer.names[at], *(float(side[i, at]) for side in sides)]
-        for i, tumor in enumerate(answer.sample_names)
+        [tumor, result.names[at], *(float(side[i, at]) for side in sides)]
+        for i, tumor in enumerate(result.sample_names)
         for at in used
-        if answer.exposures[i, at] > 0
+        if result.exposures[i, at] > 0
     ]
-    n_tumors = len(answer.sample_names)
+    n_tumors = len(result.sample_names)
     record = Record(
         "assign",
         f"Known signatures of {options.file.name}",
-        f"{len(used)} of {len(answer.names)} known signatures are active in {n_tumors} tumors.",
+        f"{len(used)} of {len(result.names)} known signatures are active in {n_tumors} tumors.",
         (),
         table_facts(table),
-        {"prevalence": {answer.names[at]: float(answer.prevalence[at]) for at in used}, "seconds": seconds},
+        {"prevalence": {result.names[at]: float(result.prevalence[at]) for at in used}, "seconds": seconds},
         {"reference": options.reference.name, "n_bootstrap": options.n_bootstrap, "seed": options.seed},
     )
-    names = ("sample", *(answer.names[at] for at in used))
+    names = ("sample", *(result.names[at] for at in used))
     heading = ("sample", "signature", "exposure", "low", "high", "evidence")
     record.files = {
-        "exposures.tsv": files.tsv(names, files.named_rows(answer.sample_names, answer.exposures[:, used])),
+        "exposures.tsv": files.tsv(names, files.named_rows(result.sample_names, result.exposures[:, used])),
         "exposure_intervals.tsv": files.tsv(heading, intervals),
     }
     record.table = [
         {
-            "signature": answer.names[at],
-            "tumors": f"{100 * answer.prevalence[at]:.0f}%",
-            "mutations": f"{answer.exposures[:, at].sum():,.0f}",
+            "signature": result.names[at],
+            "tumors": f"{100 * result.prevalence[at]:.0f}%",
+            "mutations": f"{result.exposures[:, at].sum():,.0f}",
         }
-        for at in sorted(used, key=lambda at: -answer.prevalence[at])
+        for at in sorted(used, key=lambda at: -result.prevalence[at])
     ]
     terminal.finish(folder, record, page=False)
 

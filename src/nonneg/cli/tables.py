@@ -206,8 +206,8 @@ def _reading(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _listed(given: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(name.strip() for words in given or () for name in words.split(",") if name.strip())
+def _listed(lists: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(name.strip() for words in lists or () for name in words.split(",") if name.strip())
 
 
 def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool) -> None:

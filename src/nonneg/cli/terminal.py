@@ -27,7 +27,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 @dataclass
 class Outcome:
-    """What the command that runs now has written."""
+    """Output written so far by the command that runs."""
 
     json: bool = False
     quiet: bool = False

@@ -104,18 +104,18 @@ def read_inputs(files: Sequence[Path], inputs: dict[str, Any], vocabulary: Path 
 
 def _parameters(options: argparse.Namespace, documents: Any) -> dict[str, Any]:
     """Collect what the user said; everything else is left to the defaults of `TopicModel`."""
-    said = arguments.parameters(options, "method", "min_df", "max_df", "device")
+    args = arguments.parameters(options, "method", "min_df", "max_df", "device")
     if options.anchors is not None:
-        said = {"method": "spa"} | said | {"anchors": [word.strip() for word in options.anchors.split(",")]}
+        args = {"method": "spa"} | args | {"anchors": [word.strip() for word in options.anchors.split(",")]}
     if options.seed_words is not None:
-        said["seed_words"] = _seed_words(options.seed_words)
+        args["seed_words"] = _seed_words(options.seed_words)
     if documents.words is not None:
-        said["vocabulary"] = documents.words
+        args["vocabulary"] = documents.words
     if documents.are_texts:
-        said["stop_words"] = _stop_words(options.stop_words)
+        args["stop_words"] = _stop_words(options.stop_words)
         # Words in every other text connect documents, whatever they are about.
-        said.setdefault("max_df", 0.5)
-    return said
+        args.setdefault("max_df", 0.5)
+    return args
 
 
 def _lines(path: Path, option: str) -> list[str]:
@@ -162,6 +162,6 @@ def _files(model: Any, proportions: Any, names: Sequence[str], record: Any) -> d
     if over_time := record.details["over_time"]:
         heading = ["period", "documents", *(f"topic_{at}" for at in range(len(topics)))]
         lines = zip(*(over_time[name] for name in ("periods", "counts", "proportions")), strict=True)
-        cells = [[period, count, *shares] for period, count, shares in lines]
+        cells = [[period, count, *means] for period, count, means in lines]
         written["over_time.csv"] = files.table_file(heading, cells)
     return written

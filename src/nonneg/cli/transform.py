@@ -43,7 +43,7 @@ _KINDS = {
     "a hyperspectral cube": f"{_CUBE}--variable NAME",  # declared for tables
     "sound files": "",
 }
-"""What models are applied to, with the options that say something about it."""
+"""Inputs of models, with the options that concern them."""
 OPTIONS = f"""
 model MODEL: saved model, or a folder of results that contains model.npz
 files FILE+: new data: a table as for `nonneg fit`, texts as for `nonneg topics` (also several files or
@@ -83,9 +83,9 @@ def run(options: argparse.Namespace) -> None:
             "replace. Choose another folder with -o."
         )
     _check_options(options, model, f"{path} contains a model of class {name}, which takes {kind}")
-    said = arguments.chosen(options, "missing", "device", "n_jobs") | {"verbose": int(not options.quiet)}
-    for parameter in model.get_params(deep=False).keys() & said.keys():
-        setattr(model, parameter, said[parameter])
+    params = arguments.chosen(options, "missing", "device", "n_jobs") | {"verbose": int(not options.quiet)}
+    for parameter in model.get_params(deep=False).keys() & params.keys():
+        setattr(model, parameter, params[parameter])
     copies: list[Path] = []
     if kind == "a table":
         record, copies = _of_table(model, path, options)
@@ -97,14 +97,14 @@ def run(options: argparse.Namespace) -> None:
     terminal.finish(folder, record, page=False, others=copies)
 
 
-def opened_model(given: Path) -> tuple[Any, Path]:
+def opened_model(folder: Path) -> tuple[Any, Path]:
     """Load a model; return it, and its file."""
     from nonneg.applications.saved_models import load
     from nonneg.report.record import MODEL
 
-    path = given / MODEL if given.is_dir() else given
+    path = folder / MODEL if folder.is_dir() else folder
     if not path.is_file():
-        problem = f"{given} contains no {MODEL}" if given.is_dir() else f"{given} does not exist"
+        problem = f"{folder} contains no {MODEL}" if folder.is_dir() else f"{folder} does not exist"
         raise FileFormatError(
             f"{problem}. Give a saved model, or the folder that a command such as `nonneg fit -o` wrote."
         )
@@ -181,10 +181,10 @@ def _record(W: Any, source: str, seconds: float, *nouns: str, error: float | Non
     from nonneg.report.record import Record
     from nonneg.report.words import counted
 
-    said = [counted(count, noun) for count, noun in zip(W.shape, nouns, strict=True)]
-    said += [] if error is None else [f"relative error {error:.4g}"]
+    counts = [counted(count, noun) for count, noun in zip(W.shape, nouns, strict=True)]
+    counts += [] if error is None else [f"relative error {error:.4g}"]
     result = {"n_samples": len(W), "n_components": W.shape[1], "relative_error": error, "seconds": seconds}
-    return Record("transform", f"Weights of {source}", ", ".join(said), (), {"source": source}, result)
+    return Record("transform", f"Weights of {source}", ", ".join(counts), (), {"source": source}, result)
 
 
 def _of_table(model: Any, path: Path, options: argparse.Namespace) -> tuple[Record, list[Path]]:
@@ -290,11 +290,11 @@ def _of_sounds(model: Any, folder: Path, options: argparse.Namespace) -> Record:
     sources, seconds = terminal.timed(lambda: [model.separate(sound.samples) for sound in sounds])
     entries = entries_of(name=model.source_names_, energy_share=energy_shares(sources))
     files, rate = [sound.source for sound in sounds], sounds[0].rate
-    told = ", ".join(f"{entry['name']} {100 * entry['energy_share']:.1f}%" for entry in entries)
+    energies = ", ".join(f"{entry['name']} {100 * entry['energy_share']:.1f}%" for entry in entries)
     record = Record(
         "transform",
         f"Sources of {', '.join(files)}",
-        f"{told} of the energy",
+        f"{energies} of the energy",
         (),
         {"source": ", ".join(files), "files": files, "rate": rate},
         {"n_sources": len(entries), "seconds": seconds},

@@ -20,7 +20,7 @@ PIXELS = """
 --mask FILE: .npy, True for pixels to use
 --no-data X: value of pixels without data (may be nan)
 """.strip()
-"""What `unmix` and `transform` share."""
+"""Options that `unmix` and `transform` share."""
 OPTIONS = f"""
 cube FILE?: .npy, .npz, .mat or ENVI (.hdr), rows x columns x bands
 --example: use a generated image of four materials
@@ -60,8 +60,8 @@ def run(options: argparse.Namespace) -> None:
     number = options.endmembers or (len(library.names) if options.example else "auto")
     title = "a generated image" if options.example else options.cube.name
     note_of(title, cube)
-    said = arguments.parameters(options, "method", "constraint", "negative_tol")
-    model = Unmixing(number, **said)
+    params = arguments.parameters(options, "method", "constraint", "negative_tol")
+    model = Unmixing(number, **params)
     _, seconds = terminal.timed(model.fit, cube, mask=read_numbers(options.mask))
     record = cubes.describe(model, cube, title, seconds, library)
     names = cubes.endmember_names(record.details["endmembers"])
@@ -151,8 +151,8 @@ def _example(seed: int) -> tuple[Cube, Any]:
     from nonneg.applications.hyperspectral import Cube, SpectralLibrary
     from nonneg.datasets import scene_like
 
-    made = scene_like(80, 100, 120, 4, noise=0.01, rng=seed)
+    scene = scene_like(80, 100, 120, 4, noise=0.01, rng=seed)
     wavelengths = np.linspace(400.0, 2400.0, 120)
     names = tuple(f"material {at}" for at in range(4))
-    cube = Cube(np.asarray(made.X).reshape(80, 100, 120), wavelengths, source="a generated image")
-    return cube, SpectralLibrary(names, made.H, wavelengths)
+    cube = Cube(np.asarray(scene.X).reshape(80, 100, 120), wavelengths, source="a generated image")
+    return cube, SpectralLibrary(names, scene.H, wavelengths)

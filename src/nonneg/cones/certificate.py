@@ -23,7 +23,7 @@ from nonneg.exceptions import ShapeError
 ROUNDING = 1e-8
 """By how much a measured error may exceed a bound, as a share of the norm of the data."""
 STREAM_ROUNDING = 1e-13
-"""What rounding may hide of the squared error of a stream, as a share of the squared norm."""
+"""Rounding error of the squared error of a stream, as a share of the squared norm."""
 
 
 def cone_statements(
@@ -41,17 +41,17 @@ def cone_statements(
     """Return the bounds and predictions that follow from the cones, each with the measured error."""
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731.
     angles = np.asarray(angles, dtype=np.float64)
-    found = np.asarray(counts) > 0
-    if not (np.shape(axes)[0] == len(angles) == len(found) == len(np.asarray(squared_norms))):
+    filled = np.asarray(counts) > 0
+    if not (np.shape(axes)[0] == len(angles) == len(filled) == len(np.asarray(squared_norms))):
         raise ShapeError(
             "Expected one axis, size angle, count and squared norm per cluster, got "
-            f"{np.shape(axes)[0]}, {len(angles)}, {len(found)} and {len(np.asarray(squared_norms))} of them."
+            f"{np.shape(axes)[0]}, {len(angles)}, {len(filled)} and {len(np.asarray(squared_norms))} of them."
         )
-    axes = np.asarray(axes, dtype=np.float64)[found]
-    counts, squared_norms = np.asarray(counts)[found], np.asarray(squared_norms, dtype=np.float64)[found]
+    axes = np.asarray(axes, dtype=np.float64)[filled]
+    counts, squared_norms = np.asarray(counts)[filled], np.asarray(squared_norms, dtype=np.float64)[filled]
     lower = angles if lower_angles is None else np.asarray(lower_angles, dtype=np.float64)
     drawn = angles if initial_angles is None else np.asarray(initial_angles, dtype=np.float64)
-    angles, lower, drawn = angles[found], lower[found], drawn[found]
+    angles, lower, drawn = angles[filled], lower[filled], drawn[filled]
     error = float(relative_error)
     separation = cone_separation(axes, angles)
     statements = [
@@ -242,8 +242,8 @@ def stream_statements(
 def _streamed_error(norms: Any, explained: Any) -> Statement:
     # A difference of two sums: an error below the root of their rounding is not seen in it.
     total = float(norms.sum())
-    left = max(total - float(explained.sum()), 0.0)
-    error = math.sqrt(left / total + STREAM_ROUNDING) if total > 0 else 0.0
+    residual = max(total - float(explained.sum()), 0.0)
+    error = math.sqrt(residual / total + STREAM_ROUNDING) if total > 0 else 0.0
     sentence = (
         f"The relative error of the samples seen, each on the direction of the cone it was assigned to, is "
         f"at most {error:.4g}."
@@ -269,15 +269,15 @@ def _streamed_radius(radii: Any, merge_angle: float, n_cones: int) -> Statement:
 
 
 def _streamed_separation(centroids: Any, radii: Any) -> Statement:
-    found = cone_separation(centroids, radii)
-    quantities = {"widest_within": found.widest_within, "narrowest_gap": found.narrowest_gap}
+    gaps = cone_separation(centroids, radii)
+    quantities = {"widest_within": gaps.widest_within, "narrowest_gap": gaps.narrowest_gap}
     if len(radii) < 2:
         sentence = "There is at most one cone, so there is nothing to separate it from."
         return Statement("streamed-separation", sentence, None, None, Verdict.HOLDS, quantities)
-    if found.clusters_are_exact:
+    if gaps.clusters_are_exact:
         sentence = (
-            f"Samples of one cone are within {_angle(found.widest_within)} of one another, and those of "
-            f"different cones at least {_angle(found.narrowest_gap)} apart: any order of the stream gives "
+            f"Samples of one cone are within {_angle(gaps.widest_within)} of one another, and those of "
+            f"different cones at least {_angle(gaps.narrowest_gap)} apart: any order of the stream gives "
             "these clusters, and so does greedy clustering from any first sample."
         )
         verdict = Verdict.HOLDS
@@ -288,7 +288,7 @@ def _streamed_separation(centroids: Any, radii: Any) -> Statement:
         )
         verdict = Verdict.NOT_VERIFIABLE
     return Statement(
-        "streamed-separation", sentence, found.narrowest_gap, found.widest_within, verdict, quantities
+        "streamed-separation", sentence, gaps.narrowest_gap, gaps.widest_within, verdict, quantities
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._random import Seed, generator
-from nonneg._typing import Array, IntArray, SampleArray
+from nonneg._typing import Array, IntArray, Namespace, SampleArray
 from nonneg.data.candidates import Candidate, best_candidate, block_candidates
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
@@ -111,7 +111,7 @@ def _marked(data: DataMatrix, row: int) -> SampleArray:
     return data.to_sample_array(chosen)
 
 
-def _unit(xp: Any, row: Array) -> Array:
+def _unit(xp: Namespace, row: Array) -> Array:
     return row / xp.sqrt(xp.sum(row * row))
 
 

@@ -85,10 +85,10 @@ class _Search:
         return np.divide(norms, values, out=np.zeros_like(norms), where=values > 0)
 
     def residual_directions(self, moving: Any) -> FloatArray:
-        found = np.zeros_like(self.vectors)
-        some = self.images[moving] - self.values[moving, None] * self.vectors[moving]
-        found[moving] = _unit(_outside(_unit(some), self.vectors[moving]))
-        return found
+        directions = np.zeros_like(self.vectors)
+        residuals = self.images[moving] - self.values[moving, None] * self.vectors[moving]
+        directions[moving] = _unit(_outside(_unit(residuals), self.vectors[moving]))
+        return directions
 
     def restart(self, images: FloatArray) -> None:
         self.images, self.fresh = images, True
@@ -134,8 +134,8 @@ def _powers_of_two(images: FloatArray) -> FloatArray:
 
 
 def _inner(a: FloatArray, b: FloatArray) -> FloatArray:
-    found: FloatArray = np.einsum("ij,ij->i", a, b)
-    return found
+    products: FloatArray = np.einsum("ij,ij->i", a, b)
+    return products
 
 
 def _unit(rows: FloatArray) -> FloatArray:

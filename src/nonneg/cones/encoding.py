@@ -23,10 +23,10 @@ def project_on_cones(data: DataMatrix, centroids: Array, directions: Array) -> S
 
 def unit_rows(data: DataMatrix, rows: Any) -> Array:
     """Return the directions of the given rows of the data."""
-    taken = data.take_rows(rows)
+    array = data.take_rows(rows)
     xp = data.xp
     # Row by row, as the clustering does it: a sum along an axis may round in another order.
-    return xp.stack([taken[i, :] / xp.sqrt(xp.sum(taken[i, :] * taken[i, :])) for i in range(taken.shape[0])])
+    return xp.stack([array[i, :] / xp.sqrt(xp.sum(array[i, :] * array[i, :])) for i in range(array.shape[0])])
 
 
 def sums_by_cone(data: DataMatrix, labels: SampleArray, k: int) -> Any:

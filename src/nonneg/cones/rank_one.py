@@ -11,7 +11,7 @@ from nonneg._arrays import to_float64
 from nonneg._lazy import cached_property
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
-from nonneg._typing import Array, FloatArray, IntArray, SampleArray
+from nonneg._typing import Array, FloatArray, IntArray, MatrixLike, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.svd_lower_bound import relative_error_from_square, rounding_error
 from nonneg.cones.certificate import cone_statements
@@ -90,12 +90,12 @@ class ConeResult:
         # ``"cluster"`` is Theorem 4's bound (12) and ``"largest-angle"`` its weaker form (8); both hold for
         # any clustering, but for the rounding of the factors. ``"expected"`` is Theorem 6's value with the
         # cones estimated from the clusters, which is no bound.
-        found = self.cones
-        estimates = corrected_size_angles(found.initial_angles, found.counts)
+        cones = self.cones
+        estimates = corrected_size_angles(cones.initial_angles, cones.counts)
         return {
-            "cluster": cluster_bound(found.angles, found.squared_norms),
-            "largest-angle": largest_angle_bound(found.angles),
-            "expected": expected_error(estimates, found.squared_norms),
+            "cluster": cluster_bound(cones.angles, cones.squared_norms),
+            "largest-angle": largest_angle_bound(cones.angles),
+            "expected": expected_error(estimates, cones.squared_norms),
         }
 
     @cached_property
@@ -114,7 +114,7 @@ class ConeResult:
 
 
 def cone_rank_one(
-    X: Any,
+    X: MatrixLike,
     n_components: int,
     *,
     first: int | None = None,
@@ -202,31 +202,31 @@ def cone_rank_one(
         for source in _sources(rng, n_init):
             clusters = cone_clusters(data, n_components, first=first, rng=source, seeding=seeding)
             _check_found(len(clusters.centroid_indices), n_components)
-            found = leading_directions(
+            pairs = leading_directions(
                 data,
                 clusters.labels,
                 clusters.centroids,
                 tol=tol if n_init == 1 else max(tol, _COMPARISON_TOL),
                 max_iter=max_iter,
             )
-            if best is None or found.squared_values.sum() > best[1].squared_values.sum():
-                best = clusters, found
+            if best is None or pairs.squared_values.sum() > best[1].squared_values.sum():
+                best = clusters, pairs
         assert best is not None
-        clusters, found = best
+        clusters, pairs = best
         if n_init > 1:
-            found = leading_directions(data, clusters.labels, found.directions, tol=tol, max_iter=max_iter)
-        W = memberships(data, clusters.labels, found.products, n_components)
-        H = data.to_device(found.directions)
+            pairs = leading_directions(data, clusters.labels, pairs.directions, tol=tol, max_iter=max_iter)
+        W = memberships(data, clusters.labels, pairs.products, n_components)
+        H = data.to_device(pairs.directions)
         # Projections on unit vectors: what they explain of the squares and what they leave add up to all.
-        left = 1.0 - float(found.squared_values.sum()) / data.squared_norm()
-        error = relative_error_from_square(data, W, H.T, left)
+        residual = 1.0 - float(pairs.squared_values.sum()) / data.squared_norm()
+        error = relative_error_from_square(data, W, H.T, residual)
     return ConeResult(
         labels=clusters.labels[:, 0],
         W=W,
         H=H,
         centroid_indices=clusters.centroid_indices,
         relative_error=error,
-        squared_singular_values=found.squared_values,
+        squared_singular_values=pairs.squared_values,
         data=data if bounds else None,
         _labels=clusters.labels,
     )

@@ -88,8 +88,8 @@ class ConeStream:
 
     def directions(self) -> tuple[FloatArray, FloatArray]:
         """Return the direction of every cone and how much of its squared norm it holds at least."""
-        found = [leading_direction(sketch) for sketch in self.sketches]
-        return np.stack([row for row, _ in found]), np.array([square for _, square in found])
+        pairs = [leading_direction(sketch) for sketch in self.sketches]
+        return np.stack([row for row, _ in pairs]), np.array([square for _, square in pairs])
 
 
 def update_stream(state: ConeStream, data: DataMatrix) -> ConeStream:
@@ -146,9 +146,9 @@ def _update(before: ConeStream, block: LocalMatrix) -> ConeStream:
         if near.any():
             if state.n_found == state.n_cones:
                 _record_spread(state, _row(pool, np.flatnonzero(near)[np.argmax(angles)]))
-            left = np.flatnonzero(~near)
-            pool, rows, lengths, cosines = pool.select(left), rows[left], lengths[left], cosines[left]
-            nearest = nearest[left]
+            far = np.flatnonzero(~near)
+            pool, rows, lengths, cosines = pool.select(far), rows[far], lengths[far], cosines[far]
+            nearest = nearest[far]
         if not rows.size:
             break
         farthest = int(np.argmin(nearest))

@@ -19,68 +19,68 @@ MAJORITY = 0.5
 MAX_EXCESS = 0.05
 
 
-def are_stable(found: RankConsensus) -> Any:
+def are_stable(consensus: RankConsensus) -> Any:
     """Tell which components restarts agree on: tight clusters of their own, in more than half of them."""
-    return (found.stability >= STABLE) & (found.recurrence > MAJORITY)
+    return (consensus.stability >= STABLE) & (consensus.recurrence > MAJORITY)
 
 
 def consensus_certificate(
-    found: RankConsensus, restarts: RestartTable, *, resampled: bool = False
+    consensus: RankConsensus, restarts: RestartTable, *, resampled: bool = False
 ) -> Certificate:
     """Return the statements about the consensus of one rank."""
-    rows = restarts.of(found.n_components)
+    rows = restarts.of(consensus.n_components)
     return Certificate(
         (
-            _stability(found),
-            _error(found, resampled),
+            _stability(consensus),
+            _error(consensus, resampled),
             _converged(restarts.converged[rows]),
         )
     )
 
 
-def _stability(found: RankConsensus) -> Statement:
-    k, stable = found.n_components, are_stable(found)
-    unstable = np.flatnonzero(~stable).tolist()
+def _stability(consensus: RankConsensus) -> Statement:
+    k, stability, recurrence = consensus.n_components, consensus.stability, consensus.recurrence
+    unstable = np.flatnonzero(~are_stable(consensus)).tolist()
     # One cluster has no others to be compared with, and its measure is another one.
     measure = "silhouette" if k > 1 else "one minus the mean distance between restarts"
     listed = "; ".join(
-        f"{at} ({measure} {found.stability[at]:.2f}, in {100 * found.recurrence[at]:.0f}% of the restarts)"
+        f"{at} ({measure} {stability[at]:.2f}, in {100 * recurrence[at]:.0f}% of the restarts)"
         for at in unstable
     )
     exceptions = f" Not stable: component{'s' if len(unstable) > 1 else ''} {listed}." if unstable else ""
     return Statement(
         "stability",
         f"{k - len(unstable)} of {k} components are stable: {measure} at least {STABLE}, and found by more "
-        f"than half of {found.n_restarts} restarts.{exceptions}",
+        f"than half of {consensus.n_restarts} restarts.{exceptions}",
         float(k - len(unstable)),
         float(k),
         Verdict.FAILS if unstable else Verdict.HOLDS,
         {
             "unstable": ", ".join(map(str, unstable)),
-            "least_silhouette": float(found.stability.min()),
-            "least_recurrence": float(found.recurrence.min()),
-            "n_restarts": found.n_restarts,
+            "least_silhouette": float(stability.min()),
+            "least_recurrence": float(recurrence.min()),
+            "n_restarts": consensus.n_restarts,
         },
     )
 
 
-def _error(found: RankConsensus, resampled: bool) -> Statement:
+def _error(consensus: RankConsensus, resampled: bool) -> Statement:
     if resampled:
         sentence = "Restarts saw resampled data, so their errors cannot be compared with the consensus."
         return Statement("consensus-error", sentence, None, MAX_EXCESS, Verdict.NOT_VERIFIABLE)
-    best = float(np.sqrt(2.0 * max(found.best_loss, 0.0)))
-    if best == 0.0 or not np.isfinite(found.error / best):
+    best = float(np.sqrt(2.0 * max(consensus.best_loss, 0.0)))
+    if best == 0.0 or not np.isfinite(consensus.error / best):
         sentence = "The best restart is exact up to rounding, so errors cannot be compared."
         return Statement("consensus-error", sentence, None, MAX_EXCESS, Verdict.NOT_VERIFIABLE)
-    excess = found.error / best - 1.0
+    excess = consensus.error / best - 1.0
     return Statement(
         "consensus-error",
         f"The error of the consensus is {100 * abs(excess):.2g}% {'above' if excess >= 0 else 'below'} that "
-        f"of the best of {found.n_restarts} restarts (threshold {100 * MAX_EXCESS:.0f}%).",
+        f"of the best of {consensus.n_restarts} restarts (threshold {100 * MAX_EXCESS:.0f}%).",
         excess,
         MAX_EXCESS,
         Verdict.HOLDS if excess <= MAX_EXCESS else Verdict.FAILS,
-        {"error": found.error, "best_restart": best},
+        {"error": consensus.error, "best_restart": best},
     )
 
 
@@ -102,9 +102,9 @@ def recommended(ranks: Sequence[RankConsensus]) -> tuple[int, str]:
     # one-standard-error rule, over restarts, on silhouettes to the two digits that are shown.
     if len(ranks) == 1:
         return ranks[0].n_components, f"{ranks[0].n_components} components were requested."
-    numbers = [each.n_components for each in ranks]
-    silhouettes = np.round([each.silhouette for each in ranks], 2)
-    errors = np.array([each.silhouette_error for each in ranks])
+    numbers = [entry.n_components for entry in ranks]
+    silhouettes = np.round([entry.silhouette for entry in ranks], 2)
+    errors = np.array([entry.silhouette_error for entry in ranks])
     best = int(np.argmax(silhouettes))
     as_stable = silhouettes >= silhouettes[best] - np.hypot(errors, errors[best])
     at = int(np.flatnonzero(as_stable)[-1])
@@ -132,7 +132,9 @@ def lowest_akaike(ranks: Sequence[RankConsensus], shape: tuple[int, int]) -> tup
         return recommended(ranks)
     # For Kullback-Leibler the square of the error is twice the divergence: the Poisson deviance. A component
     # has a weight in every row and in every column, less one, because only their product matters.
-    criteria = {each.n_components: each.error**2 + 2 * each.n_components * (sum(shape) - 1) for each in ranks}
+    criteria = {
+        entry.n_components: entry.error**2 + 2 * entry.n_components * (sum(shape) - 1) for entry in ranks
+    }
     rank = min(criteria, key=criteria.__getitem__)
     at_end = rank in (ranks[0].n_components, ranks[-1].n_components) and 1 < rank < min(shape)
     curve = ", ".join(f"{k}: {value:.0f}" for k, value in criteria.items())

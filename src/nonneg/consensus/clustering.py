@@ -52,10 +52,10 @@ def local_density(distances: FloatArray, k: int) -> FloatArray:
     return nearest.sum(axis=1) / n_neighbors
 
 
-def cluster(unit: FloatArray, distances: FloatArray, k: int, kept: IntArray, method: str) -> Clusters:
-    """Cluster the kept components; silhouettes are those of all of them, with outliers in their clusters."""
+def cluster(unit: FloatArray, distances: FloatArray, k: int, dense: IntArray, method: str) -> Clusters:
+    """Cluster the dense components; silhouettes are those of all of them, with outliers in their clusters."""
     usable = np.flatnonzero(unit.any(axis=1))
-    chosen = np.intersect1d(kept, usable)
+    chosen = np.intersect1d(dense, usable)
     grouped = _kmeans if method == "kmeans" else _matched
     inside = grouped(unit, chosen, k)
     spectra = np.array([_median(unit[chosen[inside == a]]) for a in range(k)])
@@ -84,9 +84,9 @@ def silhouettes_of(distances: FloatArray, labels: IntArray, k: int) -> FloatArra
     others[np.arange(n), labels] = np.inf
     other = others.min(axis=1)
     other = np.where(np.isfinite(other), other, own)  # without another cluster there is nothing to compare
-    found = (other - own) / np.maximum(np.maximum(own, other), 1e-300)
+    silhouettes = (other - own) / np.maximum(np.maximum(own, other), 1e-300)
     # A component on its own is in no cluster at all (Rousseeuw 1987).
-    return np.where(sizes[labels] > 1, found, 0.0)
+    return np.where(sizes[labels] > 1, silhouettes, 0.0)
 
 
 def _median(rows: FloatArray) -> FloatArray:
@@ -117,8 +117,8 @@ def _matched(unit: FloatArray, chosen: IntArray, k: int) -> IntArray:
     for _ in range(_MAX_ROUNDS):
         before = labels.copy()
         for group in groups:
-            found, to = linear_sum_assignment(rows[group] @ centers.T, maximize=True)
-            labels[group[found]] = to
+            matched, to = linear_sum_assignment(rows[group] @ centers.T, maximize=True)
+            labels[group[matched]] = to
         if np.array_equal(before, labels):
             break
         centers = np.array([unit_spectra(_median(rows[labels == a])[None])[0] for a in range(k)])

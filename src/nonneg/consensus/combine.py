@@ -25,7 +25,7 @@ _SHOWN = 300
 
 @dataclass(frozen=True)
 class ConsensusOptions:
-    """How components are combined."""
+    """Options for combining components."""
 
     clustering: str = "kmeans"
     density_threshold: float = 0.5
@@ -44,14 +44,14 @@ def combine(
     unit = unit_spectra(np.vstack([run.spectra for run in runs]))
     distances = distances_of(unit)
     density = local_density(distances, k)
-    kept = _kept(density, k, options)
-    clusters = cluster(unit, distances, k, kept, options.clustering)
+    dense = _kept(density, k, options)
+    clusters = cluster(unit, distances, k, dense, options.clustering)
     Ht = data.to_device(clusters.spectra.T)
     none = Penalties()
     W, loss = encode(data, Ht, beta=beta, penalties=none)
     loss = objective(data, W, Ht, beta=beta, penalties=none) if loss is None else loss
-    _, (shares,) = data.map_reduce_rows(_usage_shares, W, n_out=0)
-    usage = to_float64(shares) / data.shape[0]
+    _, (sums,) = data.map_reduce_rows(_usage_shares, W, n_out=0)
+    usage = to_float64(sums) / data.shape[0]
     # The largest first, as cNMF numbers its programs.
     order = np.argsort(-usage, kind="stable")
     place = np.empty(k + 1, dtype=np.int64)
@@ -113,19 +113,19 @@ def _standard_error(silhouettes: FloatArray) -> float:
 
 
 def _kept(density: FloatArray, k: int, options: ConsensusOptions) -> IntArray:
-    kept = np.flatnonzero(density < options.density_threshold)
+    dense = np.flatnonzero(density < options.density_threshold)
     # Medians need a few components per cluster.
-    return kept if len(kept) >= 2 * k else np.arange(len(density))
+    return dense if len(dense) >= 2 * k else np.arange(len(density))
 
 
 def _draws(unit: FloatArray, labels: IntArray, k: int) -> FloatArray:
     """Return the components of the restarts that have one in every cluster, in the order of the clusters."""
-    found = []
+    complete = []
     for first in range(0, len(labels), k):
         places = {int(label): first + at for at, label in enumerate(labels[first : first + k])}
         if all(a in places for a in range(k)):
-            found.append(unit[[places[a] for a in range(k)]])
-    draws = np.array(found).reshape(-1, k, unit.shape[1])
+            complete.append(unit[[places[a] for a in range(k)]])
+    draws = np.array(complete).reshape(-1, k, unit.shape[1])
     return (draws / draws.sum(axis=2, keepdims=True)).astype(np.float32)
 
 

@@ -75,7 +75,7 @@ class ConsensusProblem:
         """Run the restarts and combine those of each rank."""
         root, place = self.root_and_folder(seed, folder)
         with device_work(self.data):
-            found = run_all(
+            restarts = run_all(
                 RestartData.of(self.counts, self.data, self.scale, root, self.restarts.beta),
                 self.ranks,
                 self.n_init,
@@ -87,14 +87,14 @@ class ConsensusProblem:
                 callback=callback,
                 caller=caller,
             )
-        if not found:
+        if not restarts:
             raise InvalidParameterError(
                 "callback ended the fit before two restarts of a rank were done, but a consensus needs two."
             )
         with threads(n_jobs), device_work(self.data):
             beta = self.restarts.beta
-            ranks = [combine(self.data, found[k], self.combining, beta=beta) for k in sorted(found)]
-        return ranks, table_of(found)
+            ranks = [combine(self.data, restarts[k], self.combining, beta=beta) for k in sorted(restarts)]
+        return ranks, table_of(restarts)
 
 
 def candidates_of(n_components: Any, caller: str) -> list[int]:
@@ -109,9 +109,9 @@ def candidates_of(n_components: Any, caller: str) -> list[int]:
     return sorted({int(value) for value in values})
 
 
-def warn_of_result(found: RankConsensus, restarts: RestartTable, options: Any) -> None:
+def warn_of_result(consensus: RankConsensus, restarts: RestartTable, options: Any) -> None:
     """Warn if `max_iter` ended more than a tenth of the restarts of the result, or if they hardly agree."""
-    k, threshold = found.n_components, options.density_threshold
+    k, threshold = consensus.n_components, options.density_threshold
     share = float(np.mean(restarts.converged[restarts.of(k)]))
     if options.tol > 0 and share < 0.9:
         warn_user(
@@ -120,12 +120,12 @@ def warn_of_result(found: RankConsensus, restarts: RestartTable, options: Any) -
             f"tol (now {options.tol:g}).",
             ConvergenceWarning,
         )
-    n_dense = int(np.sum(found.density < threshold))
+    n_dense = int(np.sum(consensus.density < threshold))
     if n_dense < 2 * k and threshold < 2.0:
-        lowest = float(np.sort(found.density)[: 2 * k].max())
+        lowest = float(np.sort(consensus.density)[: 2 * k].max())
         warn_user(
-            f"density_threshold={threshold:g} leaves {n_dense} of {len(found.density)} components for {k} "
-            f"clusters: no outliers were removed at n_components={k}. Its restarts hardly agree; {2 * k} "
+            f"density_threshold={threshold:g} leaves {n_dense} of {len(consensus.density)} components for "
+            f"{k} clusters: no outliers were removed at n_components={k}. Its restarts hardly agree; {2 * k} "
             f"components have a density below {lowest:.2f}.",
             NonnegWarning,
         )

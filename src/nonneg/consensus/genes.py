@@ -112,13 +112,13 @@ def tpm_spectra(counts: Any, W: Any, *, beta: float = 2.0) -> FloatArray:
     """Return what each program contributes to every gene, in TPM: usages that sum to one are fixed."""
     counts, factors, W = _checked(counts, W)
     sums = W.sum(axis=1, keepdims=True)
-    shares = W / np.where(sums > 0, sums, 1.0)
+    usage = W / np.where(sums > 0, sums, 1.0)
     if beta == 2.0:
-        gram = SharedGram(shares.T @ shares)
-        H = nonnegative_least_squares(gram, counts.T @ (factors[:, None] * shares))
+        gram = SharedGram(usage.T @ usage)
+        H = nonnegative_least_squares(gram, counts.T @ (factors[:, None] * usage))
     else:
         table = as_data_matrix((sp.diags_array(factors) @ counts).T)
-        H, _ = encode(table, shares, beta=beta, penalties=Penalties())
+        H, _ = encode(table, usage, beta=beta, penalties=Penalties())
     return np.ascontiguousarray(np.asarray(H).T)
 
 
@@ -149,14 +149,14 @@ def variable_genes(counts: Any, n_genes: int) -> IntArray:
     if n_genes < 1:
         raise InvalidParameterError(f"n_genes must be an integer of at least 1, got {n_genes!r}.")
     mean, variance = _column_moments(*_per_million(counts))
-    found = mean > 0
-    fano = np.where(found, variance / np.where(found, mean, 1.0), 0.0)
+    expressed = mean > 0
+    fano = np.where(expressed, variance / np.where(expressed, mean, 1.0), 0.0)
     top = np.argsort(-mean, kind="stable")[:20]
     slope = float(np.min(np.sqrt(variance[top]) / np.where(mean[top] > 0, mean[top], np.inf))) ** 2
     inner = _between(mean) & _between(fano)
     intercept = float(np.median(fano[inner] if inner.any() else fano))
-    ratio = np.where(found, fano / np.maximum(slope * mean + intercept, np.finfo(float).tiny), -1.0)
-    return np.sort(np.argsort(-ratio, kind="stable")[: min(n_genes, int(found.sum()))])
+    ratio = np.where(expressed, fano / np.maximum(slope * mean + intercept, np.finfo(float).tiny), -1.0)
+    return np.sort(np.argsort(-ratio, kind="stable")[: min(n_genes, int(expressed.sum()))])
 
 
 def _between(values: FloatArray) -> Any:

@@ -45,7 +45,7 @@ DENSE_ENTRIES, DENSE_SHARE, DENSE_MEMORY = 1 << 27, 0.02, 0.125
 
 @dataclass(frozen=True)
 class RestartOptions:
-    """What all restarts share."""
+    """Data and options that all restarts share."""
 
     beta: float
     max_iter: int = 1000
@@ -132,11 +132,11 @@ def run_batch(
     # The initialization takes the first numbers of the seed, as `NMF` does with it.
     rngs = [np.random.default_rng(seed) for _, seed in batch]
     if options.resample is not None:
-        kind, given = options.resample, (data.counts, scaled, data.scale)
-        drawn = [resampled(*given, kind, np.random.default_rng([seed, 1])) for _, seed in batch]
+        kind, inputs = options.resample, (data.counts, scaled, data.scale)
+        drawn = [resampled(*inputs, kind, np.random.default_rng([seed, 1])) for _, seed in batch]
         scaled = drawn[0]
     if options.resample is not None and len(batch) > 1:  # on a GPU, each on data of its own
-        factors = [INITS["random"](each, k, rng=rng) for each, rng in zip(drawn, rngs, strict=True)]
+        factors = [INITS["random"](draw, k, rng=rng) for draw, rng in zip(drawn, rngs, strict=True)]
         runs = run_batched(drawn, "newton", factors, options.max_iter, options.tol)
     else:
         runs = run_restarts(scaled, k, rngs, beta=options.beta, max_iter=options.max_iter, tol=options.tol)

@@ -40,15 +40,15 @@ class AnnDataMatrix:
 
     @property
     def place(self) -> str:
-        """Where the entries are, as a user would type it."""
+        """Place of the entries, as a user would type it."""
         return "adata.X" if self.layer is None else f"adata.layers[{self.layer!r}]"
 
     def variables(self) -> Any:
         """Return the indices of the chosen variables, None for all."""
-        wanted, columns = self.use_highly_variable, self.adata.var
-        if wanted is None:
-            wanted = HIGHLY_VARIABLE in columns
-        if not wanted:
+        highly, columns = self.use_highly_variable, self.adata.var
+        if highly is None:
+            highly = HIGHLY_VARIABLE in columns
+        if not highly:
             return None
         if HIGHLY_VARIABLE not in columns:
             raise InvalidParameterError(
@@ -67,12 +67,12 @@ class AnnDataMatrix:
     def stored(self) -> Any:
         """Return the entries of all variables, as AnnData holds them."""
         if self.layer is None:
-            found = self.adata.X
-            if found is None:
+            entries = self.adata.X
+            if entries is None:
                 raise InvalidDataError(
                     f"adata.X is None. {self._layers()} Pass layer='NAME' for one of them."
                 )
-            return found
+            return entries
         if self.layer not in self.adata.layers:
             raise UnknownNameError.of("layer", self.layer, self._layer_names(), other="None for X")
         return self.adata.layers[self.layer]
@@ -117,8 +117,8 @@ def annotated_matrix(X: Any, *, names: Sequence[str] | None = None, who: str = "
         return X
     if not isinstance(X, AnnDataMatrix):
         return None
-    given = X.adata.var_names
-    columns = X.variables() if names is None else _places(given, names, who)
+    index = X.adata.var_names
+    columns = X.variables() if names is None else _places(index, names, who)
     entries = X.stored()
     if (on_disk := as_stored(entries)) is not None:  # backed mode
         entries = on_disk
@@ -126,19 +126,19 @@ def annotated_matrix(X: Any, *, names: Sequence[str] | None = None, who: str = "
             entries.select(np.asarray(columns, dtype=np.int64))
     elif columns is not None:
         entries = entries[:, columns]
-    return Annotated(entries, X.adata.obs_names, given if columns is None else given[columns], X)
+    return Annotated(entries, X.adata.obs_names, index if columns is None else index[columns], X)
 
 
-def _places(given: Any, names: Sequence[str], who: str) -> Any:
+def _places(index: Any, names: Sequence[str], who: str) -> Any:
     # The variables of the fit, wherever they are now: a fit to the highly variable genes takes all of them.
-    if list(given) == list(names):
+    if list(index) == list(names):
         return None
-    if not given.is_unique:
+    if not index.is_unique:
         raise ShapeError(
             "adata.var_names are not unique, so the variables of the fit cannot be found by name. Call "
             "adata.var_names_make_unique() before the fit and here."
         )
-    places = given.get_indexer(names)
+    places = index.get_indexer(names)
     lost = [name for name, place in zip(names, places, strict=True) if place < 0]
     if lost:
         raise ShapeError(

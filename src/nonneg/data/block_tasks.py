@@ -56,7 +56,7 @@ class Shard:
 
 
 class Work(NamedTuple):
-    """What a pass does with every chunk."""
+    """Work of a pass on every chunk."""
 
     function: RowFunction
     picks: Sequence[tuple[int, int]]  # of each sample array: which of the results has it, and where
@@ -64,7 +64,7 @@ class Work(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a pass made of a shard."""
+    """Result of a pass on a shard."""
 
     rows: list[tuple[Any, ...]]  # new sample arrays of each chunk
     sums: tuple[Any, ...]  # of small results

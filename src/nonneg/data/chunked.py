@@ -228,8 +228,8 @@ class ChunkedMatrix(BlockedMatrix):
         index = np.asarray(rows, dtype=np.int64).ravel()
         index = np.where(index < 0, index + self.shape[0], index)
         chunk_of = np.searchsorted(self._edges, index, side="right") - 1
-        call, places, wanted = dask.delayed(take, pure=False), self._places(), np.unique(chunk_of)
-        parts = [call(*places[at], index[chunk_of == at] - self._edges[at]) for at in wanted]
+        call, places, chunks = dask.delayed(take, pure=False), self._places(), np.unique(chunk_of)
+        parts = [call(*places[at], index[chunk_of == at] - self._edges[at]) for at in chunks]
         order = np.argsort(chunk_of, kind="stable")
         rows = np.concatenate(dask.compute(*parts))
         return rows[np.argsort(order, kind="stable")]

@@ -212,15 +212,15 @@ def moves(places: Sequence[str | None], workers: dict[str, int]) -> list[tuple[i
     for index, place in enumerate(places):
         if place in held:
             held[place].append(index)
-    found: list[tuple[int, str]] = []
+    planned: list[tuple[int, str]] = []
     while True:
         most = max(held, key=lambda worker: len(held[worker]) / workers[worker])
         least = min(held, key=lambda worker: (len(held[worker]) + 1) / workers[worker])
         if (len(held[least]) + 1) / workers[least] >= len(held[most]) / workers[most]:
-            return found
+            return planned
         index = held[most].pop()
         held[least].append(index)
-        found.append((index, least))
+        planned.append((index, least))
 
 
 def stored() -> Any:
@@ -240,13 +240,13 @@ def packed(result: Result) -> Result:
 
 def free_tasks(keys: Sequence[str], dask_scheduler: Any) -> None:
     """On the scheduler: let tasks and all that they depend on run anywhere, if they are done or forgotten."""
-    found = {dask_scheduler.tasks[key] for key in keys if key in dask_scheduler.tasks}
-    left = list(found)
-    while left:
-        new = left.pop().dependencies - found
-        found |= new
-        left += new
-    bound = [one for one in found if one.loose_restrictions and one.worker_restrictions]
+    tasks = {dask_scheduler.tasks[key] for key in keys if key in dask_scheduler.tasks}
+    open_ = list(tasks)
+    while open_:
+        new = open_.pop().dependencies - tasks
+        tasks |= new
+        open_ += new
+    bound = [one for one in tasks if one.loose_restrictions and one.worker_restrictions]
     # Not those that are about to run: they are where they should be.
     bound = [one for one in bound if one.state in ("memory", "released", "no-worker")]
     for one in bound:
@@ -275,12 +275,12 @@ def _check_address(address: str) -> None:
             return str((await server.identity())["type"])
 
     try:
-        answer = asyncio.run(asyncio.wait_for(ask(), CONNECT_SECONDS))
+        reply = asyncio.run(asyncio.wait_for(ask(), CONNECT_SECONDS))
     except Exception as error:  # bytes of another protocol can mean anything
-        answer = str(error) or type(error).__name__
-    if answer != "Scheduler":
+        reply = str(error) or type(error).__name__
+    if reply != "Scheduler":
         raise InvalidParameterError(
-            f"No Dask scheduler answers at {address} ({answer}). Expected an address such as "
+            f"No Dask scheduler answers at {address} ({reply}). Expected an address such as "
             "tcp://host:8786, which `dask scheduler` prints when it starts."
         )
 

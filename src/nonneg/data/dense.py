@@ -9,7 +9,7 @@ import numpy as np
 from nonneg._arrays import is_cuda_tensor, numpy_view, to_device
 from nonneg._lazy import cached_property
 from nonneg._threads import parallel_for
-from nonneg._typing import Array, SampleArray
+from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.data.matrix import LocalMatrix, rows_per_block
 from nonneg.data.observed import Observed
 from nonneg.kernels.products import multiply
@@ -22,7 +22,7 @@ class DenseMatrix(LocalMatrix):
     """A dense array; missing entries hold zero."""
 
     def __init__(
-        self, array: Array, xp: Any, *, weights: Array | None = None, observed: Observed | None = None
+        self, array: Array, xp: Namespace, *, weights: Array | None = None, observed: Observed | None = None
     ) -> None:
         self.array = array
         self.xp = xp

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace
 
 from nonneg._arrays import is_dask, is_non_numpy, is_sparse_array, numpy_dtype, to_numpy
-from nonneg._typing import Array
+from nonneg._typing import Array, MatrixLike
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.data.annotated import annotated_matrix, frame_labels
 from nonneg.data.local import has_nan, observed_mask
@@ -43,7 +43,7 @@ KEEP = (
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What a caller of `wrap` asks of the data.
+    """Requirements of a caller of `wrap` on the data.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Request:
     device: Any = None
     sparse_arrays: bool = False
 
-    def checked_shape(self, X: Any) -> Any:
+    def checked_shape(self, X: MatrixLike) -> Any:
         """Return X after the caller's check of its shape."""
         if self.check_shape is not None:
             self.check_shape(X)
@@ -101,20 +101,20 @@ class Request:
         if not isinstance(self.missing, str) or self.missing not in ("error", "mask"):
             raise UnknownNameError.of("missing", self.missing, ("error", "mask"))
         mask = None if self.mask is None else _checked_mask(self.mask, shape)
-        given = {"mask": mask, "entry_weight": self.entry_weight, "uncertainty": self.uncertainty}
-        names = [name for name, value in given.items() if value is not None]
+        entries = {"mask": mask, "entry_weight": self.entry_weight, "uncertainty": self.uncertainty}
+        names = [name for name, value in entries.items() if value is not None]
         if len(names) > 1:
             raise InvalidParameterError(
                 f"{' and '.join(names)} are given, but each of them weights the entries. Pass one of them; a "
                 "weight of 0 is a missing entry."
             )
         if names and mask is None:
-            mask = checked_entry_weights(given[names[0]], shape, names[0])
+            mask = checked_entry_weights(entries[names[0]], shape, names[0])
         weights = None if self.sample_weight is None else _checked_weights(self.sample_weight, shape[0])
         return weights, mask
 
 
-def wrap(X: Any, request: Request = Request()) -> DataMatrix:  # noqa: B008
+def wrap(X: MatrixLike, request: Request = Request()) -> DataMatrix:  # noqa: B008
     """Check type, shape and entries of X once, and wrap it; what is wrapped already was checked.
 
     Parameters
@@ -178,7 +178,7 @@ def _streamed(stored: StoredMatrix, request: Request, labels: Labels, advice: st
     return data
 
 
-def refuse_unsupported_types(X: Any, who: str) -> None:
+def refuse_unsupported_types(X: MatrixLike, who: str) -> None:
     """Reject types that conversion to an array would misread or reject with an obscure message."""
     if isinstance(X, np.ma.MaskedArray):
         raise DataTypeError(
@@ -205,7 +205,7 @@ def refuse_unsupported_types(X: Any, who: str) -> None:
         )
 
 
-def _checked_array(X: Any, request: Request) -> Any:
+def _checked_array(X: MatrixLike, request: Request) -> Any:
     refuse_unsupported_types(X, request.who)
     if is_sparse_array(X):
         X = sparse_tensor(X)
@@ -224,7 +224,7 @@ def _checked_array(X: Any, request: Request) -> Any:
     return X
 
 
-def _check_form(X: Any, who: str) -> None:
+def _check_form(X: MatrixLike, who: str) -> None:
     """Reject what has not two dimensions, no entries, or entries that are not real numbers."""
     if len(X.shape) != 2:
         raise ShapeError(
@@ -252,7 +252,7 @@ def _check_form(X: Any, who: str) -> None:
         )
 
 
-def _host_array(X: Any) -> Any:
+def _host_array(X: MatrixLike) -> Any:
     if sp.issparse(X):
         return X
     try:
@@ -275,14 +275,14 @@ def _checked_mask(mask: Any, shape: Any) -> Any:
 
 
 def _checked_weights(weights: Any, n_rows: int) -> Array:
-    given = weights
+    value = weights
     if np.isscalar(weights):
         weights = np.full(n_rows, weights)
     try:
         weights = to_numpy(weights, np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidParameterError(
-            f"Expected sample_weight as {n_rows} numbers, one per sample, got {str(given)[:60]!r}."
+            f"Expected sample_weight as {n_rows} numbers, one per sample, got {str(value)[:60]!r}."
         ) from error
     if weights.ndim != 1 or len(weights) != n_rows:
         raise ShapeError(

@@ -30,7 +30,7 @@ def rows_only(function: RowFunction) -> RowFunction:
 
 
 class DataMatrix(ABC):
-    """What every container of entries offers; X has shape (n_rows, n_columns), with one sample per row.
+    """Interface of every container of entries; X has shape (n_rows, n_columns), with one sample per row.
 
     `W` stands for any array with one row per sample, `Ht` for any array with one row per feature.
 
@@ -316,7 +316,7 @@ class LocalMatrix(DataMatrix):
 
 
 class Statistics(NamedTuple):
-    """What one pass finds of all entries."""
+    """Summary of all entries from one pass."""
 
     squared_norm: float
     total: float

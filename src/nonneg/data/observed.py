@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj
 
 from nonneg._arrays import is_dask, is_sparse_array, to_float64
-from nonneg._typing import Array
+from nonneg._typing import Array, Namespace
 from nonneg.exceptions import DataTypeError, InvalidParameterError, NonFiniteDataError, ShapeError
 from nonneg.kernels.grams import ListedGrams, WeightedGrams
 from nonneg.kernels.sparse_products import row_sums, sparse_times
@@ -167,7 +167,7 @@ class ListedObserved:
 class ArrayObserved:
     """Weights of the entries of a block in a dense array of any namespace."""
 
-    def __init__(self, weights: Array, xp: Any, *, is_mask: bool = False) -> None:
+    def __init__(self, weights: Array, xp: Namespace, *, is_mask: bool = False) -> None:
         self.weights = weights
         self.xp = xp
         self.is_mask = is_mask
@@ -237,12 +237,12 @@ def observed_entries(weights: Any, dtype: Any) -> Observed:
     return ArrayObserved(values, np)
 
 
-def checked_entry_weights(given: Any, shape: tuple[int, int], name: str) -> EntryWeights | None:
+def checked_entry_weights(table: Any, shape: tuple[int, int], name: str) -> EntryWeights | None:
     """Return weights for the entries of X, or say what is wrong with them; None if all are 1.
 
-    `name` is "entry_weight", or "uncertainty" if `given` are standard deviations.
+    `name` is "entry_weight", or "uncertainty" if they are standard deviations.
     """
-    values, absent = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+    values, absent = table if isinstance(table, tuple) and len(table) == 2 else (table, None)
     if hasattr(values, "iloc"):
         values = values.to_numpy()
     if is_sparse_array(values):
@@ -271,11 +271,11 @@ def checked_entry_weights(given: Any, shape: tuple[int, int], name: str) -> Entr
     if sp.issparse(values):
         values = sp.csr_array(values, dtype=np.float64, copy=True)
         values.sum_duplicates()
-    found = EntryWeights(values, absent)
-    low, high = _check(found, name, deviations)
+    weights = EntryWeights(values, absent)
+    low, high = _check(weights, name, deviations)
     if low == high == 1:
         return None
-    return _inverse_squares(found) if deviations else found
+    return _inverse_squares(weights) if deviations else weights
 
 
 def _rule(deviations: bool) -> str:

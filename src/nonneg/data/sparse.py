@@ -50,7 +50,7 @@ class CsrArrays:
 
     @cached_property
     def plan(self) -> RowPlan | None:
-        """How kernels on a GPU share the rows; made once."""
+        """Division of the rows among the threads of a GPU; made once."""
         return row_plan(self.indptr)
 
     def with_data(self, data: Array) -> CsrArrays:

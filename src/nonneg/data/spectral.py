@@ -28,7 +28,7 @@ from array_api_compat import array_namespace
 from nonneg._arrays import on_gpu, to_device, to_float64, to_numpy
 from nonneg._random import Seed, generator
 from nonneg._ties import REPEATED, fixed_vectors
-from nonneg._typing import Array
+from nonneg._typing import Array, Namespace
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import DataMatrix, LocalMatrix, rows_per_block
 from nonneg.data.sparse import SparseRows
@@ -73,7 +73,7 @@ def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
     return (), (gram,)
 
 
-def _gram(xp: Any, rows: Array, weights: Array | None, places: slice) -> Array:
+def _gram(xp: Namespace, rows: Array, weights: Array | None, places: slice) -> Array:
     rows = xp.astype(rows, xp.float64)
     if weights is not None:
         rows = rows * xp.sqrt(xp.astype(weights[places], xp.float64))[:, None]
@@ -344,16 +344,16 @@ def eckart_young_bound(data: DataMatrix, k: int) -> EckartYoungBound:
     probability = 0.0
     if gram_is_cheaper(data, k):
         values = np.linalg.eigvalsh(gram_matrix(data))[::-1]
-        found = float(np.sum(values[:k]))
+        captured = float(np.sum(values[:k]))
         # The computed eigenvalues are those of a Gram matrix within rounding of the true one.
-        most = found + k * rounding * float(values[0])
+        most = captured + k * rounding * float(values[0])
     else:
         # Vectors that depend on the entries: no matrix can be built to be orthogonal to them.
         source = np.random.default_rng(int(fingerprint(data)[:16], 16))
-        found, most = _largest_sum(data, k, source, rounding)
+        captured, most = _largest_sum(data, k, source, rounding)
         probability = FAILURE_PROBABILITY
     rest = square - most - machine_epsilon(data) * square
-    return EckartYoungBound(_root(rest / square), _root((square - found) / square), norm, probability)
+    return EckartYoungBound(_root(rest / square), _root((square - captured) / square), norm, probability)
 
 
 def _largest_sum(
@@ -402,8 +402,8 @@ def _largest_outside(data: DataMatrix, V: Float64Array, source: np.random.Genera
     # Kuczynski & Wozniakowski (1992), SIAM J. Matrix Anal. Appl. 13, 1094-1122, Theorem 4.2: q Lanczos steps
     # from one random vector underestimate by more than a share e with probability at most
     # 1.648 sqrt(n) exp(-sqrt(e) (2 q - 1)). The vectors of a block are independent, and all must fail.
-    each = FAILURE_PROBABILITY ** (1.0 / WIDTH)
-    share = (math.log(1.648 * math.sqrt(order) / each) / (2 * STEPS - 1)) ** 2
+    level = FAILURE_PROBABILITY ** (1.0 / WIDTH)
+    share = (math.log(1.648 * math.sqrt(order) / level) / (2 * STEPS - 1)) ** 2
     if share >= 1.0:
         return math.inf
     return largest / (1.0 - share)

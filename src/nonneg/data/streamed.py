@@ -283,9 +283,9 @@ class DeviceBlocks:
             )
         self.stored, self.device = stored, device
         row = max(1.0, stored.shape[1] * stored.working_dtype.itemsize)
-        wanted = max(1, int(min(BLOCK_BYTES, free_memory(device) / BLOCK_PART) / row))
+        n_rows = max(1, int(min(BLOCK_BYTES, free_memory(device) / BLOCK_PART) / row))
         # Whole chunks: one that is cut in two would be read twice.
-        step = min(max(1, wanted // stored.chunk_rows) * stored.chunk_rows, stored.shape[0])
+        step = min(max(1, n_rows // stored.chunk_rows) * stored.chunk_rows, stored.shape[0])
         self.edges = [*range(0, stored.shape[0], step), stored.shape[0]]
         self._locked = self._lock() if lock else None  # which does not pay for a single pass
         self._slots: list[_Slot] = []

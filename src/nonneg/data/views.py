@@ -86,11 +86,11 @@ class ScaledMatrix(LocalMatrix):
 
     def take_rows(self, rows: Any) -> Array:
         """Return the given rows, scaled."""
-        taken = self.base.take_rows(rows)
+        selected = self.base.take_rows(rows)
         if self.row_scale is not None:
             index = to_device(np.asarray(rows, dtype=np.int64), self.row_scale)
-            taken = taken * self.xp.take(self.row_scale, index, axis=0)
-        return self._expanded(taken)
+            selected = selected * self.xp.take(self.row_scale, index, axis=0)
+        return self._expanded(selected)
 
     def dense_rows(self, start: int, stop: int) -> Array:
         """Return a range of rows, scaled and dense."""

@@ -151,12 +151,12 @@ def _edges(memberships: FloatArray, blocks: FloatArray, sizes: FloatArray, rng: 
     return adjacency
 
 
-def _drawn_nodes(shares: FloatArray, n_draws: int, index: Any, rng: Any) -> IntArray:
+def _drawn_nodes(weights: FloatArray, n_draws: int, index: Any, rng: Any) -> IntArray:
     # How often each node is drawn, then all of them in random order: faster than one search a draw.
-    total = float(shares.sum())
+    total = float(weights.sum())
     if n_draws == 0 or total == 0:
         return np.zeros(0, dtype=index)
-    counts = rng.multinomial(n_draws, shares / total)
-    nodes = np.repeat(np.arange(len(shares), dtype=index), counts)
+    counts = rng.multinomial(n_draws, weights / total)
+    nodes = np.repeat(np.arange(len(weights), dtype=index), counts)
     rng.shuffle(nodes)
     return nodes

@@ -93,9 +93,9 @@ def _spectra(count: int, n_bands: int, rng: np.random.Generator) -> FloatArray:
 def _abundances(count: int, height: int, width: int, rng: np.random.Generator) -> FloatArray:
     """Return abundances that sum to one in every pixel and vary smoothly over the image."""
     logits = 4.0 * _smooth_fields(count, height, width, rng).T
-    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares /= shares.sum(axis=1, keepdims=True)
-    return shares
+    abundances = np.exp(logits - logits.max(axis=1, keepdims=True))
+    abundances /= abundances.sum(axis=1, keepdims=True)
+    return abundances
 
 
 def _noise_root(n_bands: int, level: float) -> FloatArray:

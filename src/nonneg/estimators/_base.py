@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from nonneg._arrays import is_dask, is_non_numpy, to_device, to_numpy
 from nonneg._devices import chosen_device
 from nonneg._threads import threads
-from nonneg._typing import Array
+from nonneg._typing import Array, MatrixLike
 from nonneg._warnings import warn_user
 from nonneg.certificates.certificate import Certificate, Statement
 from nonneg.data import DataMatrix
@@ -126,7 +126,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         return getattr(self, "negative", "error") == "keep" or getattr(self, "signed_components", False)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: MatrixLike, y: Any = None) -> Any:
         """Fit the model to the data X.
 
         Parameters
@@ -142,7 +142,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+    def fit_transform(self, X: MatrixLike, y: Any = None, **fit_params: Any) -> Any:
         """Fit the model and return the transformed data.
 
         Parameters
@@ -166,7 +166,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         with threads(self.n_jobs):
             return self._weights(fitted)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: MatrixLike) -> Any:
         """Return the weights W of data for the fitted components, each row on its own.
 
         Parameters
@@ -181,7 +181,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         check_is_fitted(self)
         return self._encoded(self._input(X))
 
-    def _input(self, X: Any) -> DataMatrix:
+    def _input(self, X: MatrixLike) -> DataMatrix:
         """Return validated data for `transform`."""
         return input_data(self, X, reset=False, signed=self._accepts_signed())
 
@@ -208,7 +208,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
             self.__dict__.pop(name, None)
         self.n_steps_ = getattr(self, "n_steps_", 0) + 1
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: Array) -> Any:
         """Transform data back to its original space.
 
         Parameters
@@ -222,12 +222,12 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
             The product W H, of the same array type as `X`.
         """
         check_is_fitted(self)
-        found = reconstructed(X, self.components_)
-        if hasattr(found, "iloc") and hasattr(self, "feature_names_in_"):
-            found.columns = self.feature_names_in_
-        return found
+        reconstruction = reconstructed(X, self.components_)
+        if hasattr(reconstruction, "iloc") and hasattr(self, "feature_names_in_"):
+            reconstruction.columns = self.feature_names_in_
+        return reconstruction
 
-    def score(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
+    def score(self, X: MatrixLike, y: Any = None, *, sample_weight: Any = None) -> float:
         """Return the negative mean deviance of the entries of X from W H.
 
         Parameters
@@ -264,7 +264,7 @@ class WeightedEstimator(FactorizingEstimator):
     """A factorizing estimator whose samples have weights."""
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
+    def fit(self, X: MatrixLike, y: Any = None, *, sample_weight: Any = None) -> Any:
         """Fit the model to the data X.
 
         Parameters
@@ -285,7 +285,7 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
     return frozenset(inspect.signature(function).parameters)
 
 
-def reconstructed(X: Any, components: Array) -> Any:
+def reconstructed(X: Array, components: Array) -> Any:
     """Return the product of coefficients and components, in the array type of the coefficients."""
     if not (sp.issparse(X) or is_dask(X) or hasattr(X, "iloc") or is_array_api_obj(X)):
         X = np.asarray(X)
@@ -301,7 +301,7 @@ def reconstructed(X: Any, components: Array) -> Any:
 
 def input_data(
     estimator: FactorizingEstimator,
-    X: Any,
+    X: MatrixLike,
     *,
     reset: bool,
     signed: bool = False,
@@ -393,7 +393,7 @@ def warn_unless_converged(model: Any, reason: StopReason, statement: Statement) 
         )
 
 
-def _check_n_features(estimator: Any, X: Any, *, reset: bool) -> None:
+def _check_n_features(estimator: Any, X: MatrixLike, *, reset: bool) -> None:
     if len(X.shape) != 2:
         return
     n_features = int(X.shape[1])

@@ -28,7 +28,7 @@ from nonneg.losses.penalties import Penalties
 from nonneg.solvers.certificate import certify
 
 NUMBER_OF_CONES = ("singular-value-ratio",)
-"""How "auto" estimates the number of cones, as Liu & Tan do."""
+"""Method by which "auto" estimates the number of cones, as Liu & Tan do."""
 
 
 @dataclass(eq=False, repr=False)
@@ -265,8 +265,8 @@ class ConeNMF(WeightedEstimator):
         self.n_components_ = state.n_cones
         self.centroid_indices_ = state.centroid_indices.copy()
         self.basis_, self.size_angles_ = state.centroids.copy(), state.radii.copy()
-        left = float(np.sum(state.squared_norms) - np.sum(explained))
-        self.reconstruction_err_ = max(left, 0.0) ** 0.5
+        residual = float(np.sum(state.squared_norms) - np.sum(explained))
+        self.reconstruction_err_ = max(residual, 0.0) ** 0.5
         statements = stream_statements(
             centroids=state.centroids[seen],
             radii=state.radii[seen],

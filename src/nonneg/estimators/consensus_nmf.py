@@ -234,13 +234,14 @@ class ConsensusNMF(WeightedEstimator):
 
     def _take(self, k: int) -> None:
         """Make one rank the result, in the array type that the components have."""
-        found = self._rank(k)
+        consensus = self._rank(k)
         self.n_components_ = k
-        spectra = found.spectra * self.column_scale_
+        spectra = consensus.spectra * self.column_scale_
         self.components_ = to_device(spectra, self.components_, self.components_.dtype)
-        self.stability_, self.reconstruction_err_ = found.stability, found.error
+        self.stability_, self.reconstruction_err_ = consensus.stability, consensus.error
         self.n_iter_ = int(self.restarts_.n_iter[self.restarts_.of(k)].max())
-        self.certificate_ = consensus_certificate(found, self.restarts_, resampled=self.resample is not None)
+        resampled = self.resample is not None
+        self.certificate_ = consensus_certificate(consensus, self.restarts_, resampled=resampled)
 
     def _rank(self, k: int) -> RankConsensus:
         for one in self.ranks_:

@@ -54,7 +54,7 @@ class ErrorEstimate:
         The ends of the intervals of H, if the mean of every column of W is that of `W`.
     W_low, W_high : array of shape (n_samples, n_components) or None
         The ends of the intervals of W; None for displacement.
-    found : array of shape (n_components,) or None
+    recurrence : array of shape (n_components,) or None
         The share of resamples in which a component was found again: its coefficients correlate by at least
         0.6 with those of the estimate. Intervals are from these resamples. None for displacement.
     """
@@ -67,7 +67,7 @@ class ErrorEstimate:
     H_high: FloatArray
     W_low: FloatArray | None = None
     W_high: FloatArray | None = None
-    found: FloatArray | None = None
+    recurrence: FloatArray | None = None
 
 
 def estimate_errors(
@@ -202,16 +202,18 @@ class _Problem:
             good = alike[own, other] >= FOUND
             for draws, factor in zip(drawn, fitted, strict=True):
                 draws[at][:, own[good]] = factor[:, other[good]]
-        found = np.mean(~np.isnan(drawn[1][:, 0, :]), axis=0)
+        recurrence = np.mean(~np.isnan(drawn[1][:, 0, :]), axis=0)
         tail, ends = (1 - level) / 2, []
         for factor, draws in zip(estimate, drawn, strict=True):
             low, high = np.zeros(factor.shape), np.full(factor.shape, np.inf)
-            for a in np.flatnonzero(found):
+            for a in np.flatnonzero(recurrence):
                 quantiles = np.nanquantile(draws[:, :, a], [tail, 1 - tail], axis=0)
                 low[:, a], high[:, a] = np.maximum(2 * factor[:, a] - quantiles[::-1], 0.0)
             ends.append((low, high))
         (W_low, W_high), (H_low, H_high) = ends
-        return ErrorEstimate("bootstrap", level, self.Ht.T, self.W, H_low.T, H_high.T, W_low, W_high, found)
+        return ErrorEstimate(
+            "bootstrap", level, self.Ht.T, self.W, H_low.T, H_high.T, W_low, W_high, recurrence
+        )
 
     def _fitted(self, X: FloatArray, W: FloatArray, Ht: FloatArray) -> tuple[FloatArray, FloatArray]:
         data = DenseMatrix(np.where(self.deviations > 0, X, 0.0), np, observed=self.observed)

@@ -18,6 +18,7 @@ from nonneg._arrays import is_float32, is_non_numpy, to_device
 from nonneg._devices import device_work, likely_iterations
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
+from nonneg._typing import MatrixLike
 from nonneg._warnings import warn_user
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.certificates.svd_lower_bound import eckart_young_statement
@@ -211,7 +212,7 @@ class NMF(FactorizingEstimator):
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
-        X: Any,
+        X: MatrixLike,
         y: Any = None,
         *,
         W: Any = None,
@@ -346,7 +347,7 @@ class NMF(FactorizingEstimator):
         return [Statement("column-balance", sentence, share, HALF, Verdict.FAILS, quantities)]
 
     def transform(
-        self, X: Any, mask: Any = None, *, entry_weight: Any = None, uncertainty: Any = None
+        self, X: MatrixLike, mask: Any = None, *, entry_weight: Any = None, uncertainty: Any = None
     ) -> Any:
         """Transform the data X: minimize the objective over W for the fitted H.
 
@@ -376,7 +377,7 @@ class NMF(FactorizingEstimator):
                 W, _ = huber.encode(checked_dense(data), Ht, penalties)
         return data.to_caller(W)
 
-    def certify(self, X: Any, **weights: Any) -> Certificate:
+    def certify(self, X: MatrixLike, **weights: Any) -> Certificate:
         """Compare the error with the Eckart-Young lower bound, and add the outcome to `certificate_`.
 
         Parameters
@@ -407,7 +408,7 @@ class NMF(FactorizingEstimator):
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
-        X: Any,
+        X: MatrixLike,
         y: Any = None,
         W: Any = None,
         H: Any = None,
@@ -520,7 +521,7 @@ def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[
 
 @documented
 def non_negative_factorization(
-    X: Any,
+    X: MatrixLike,
     W: Any = None,
     H: Any = None,
     n_components: int | str | None = "auto",
@@ -612,7 +613,7 @@ def non_negative_factorization(
     return result.W, model.components_, result.n_iter
 
 
-def _same_dtype(factor: Any, X: Any, name: str) -> Any:
+def _same_dtype(factor: Any, X: MatrixLike, name: str) -> Any:
     if factor is None:
         return None
     factor = factor if hasattr(factor, "dtype") else np.asarray(factor)

@@ -42,7 +42,7 @@ Classes = Mapping[str, Callable[[], Any]]
 """The classes that a file may name: for each a function that imports it, because they load one by one."""
 
 Fields = Mapping[str, Any]
-"""What a class stores, by attribute: a `StoredArray`; a type of plain values (a union with None if the value
+"""Stored attributes of a class: a `StoredArray`; a type of plain values (a union with None if the value
 may be absent); an estimator, or a union of estimators; a mapping from classes to the fields that each of them
 stores, for an object or a list of objects; or a class or function that makes an object again from what its
 `as_dict` returned. Objects may be absent."""

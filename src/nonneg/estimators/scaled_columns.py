@@ -58,13 +58,13 @@ def dominant_columns(data: DataMatrix, beta: float) -> tuple[list[int], float] |
     _, (sums,) = data.map_reduce_rows(_column_powers, n_out=0, beta=beta)
     sums = to_float64(sums)
     order = np.argsort(-sums, kind="stable")
-    shares = sums[order] / max(float(sums.sum()), np.finfo(float).tiny)
-    squares = float(np.sum(shares**2))
+    parts = sums[order] / max(float(sums.sum()), np.finfo(float).tiny)
+    squares = float(np.sum(parts**2))
     # One or two columns are few only if there are more than twice as many.
     if squares <= HALF or data.shape[1] <= 2 / HALF:
         return None
     n_few = round(1.0 / squares)
-    return order[:n_few].tolist(), float(shares[:n_few].sum())
+    return order[:n_few].tolist(), float(parts[:n_few].sum())
 
 
 def _column_powers(block: LocalMatrix, *, beta: float) -> tuple[tuple[()], tuple[Any]]:

@@ -123,6 +123,6 @@ def _parts(
     signed = xp.where(signs == 0, xp.abs(projected), projected * signs)
     W = signed * scale
     least = max(cut, float(xp.finfo(W.dtype).smallest_normal))
-    kept = W >= least  # noqa: SIM300 (W is no constant)
+    large = W >= least  # noqa: SIM300 (W is no constant)
     filled = filling if noise is None else half_normal_rows(block, **noise) * filling
-    return (xp.where(kept, W, filled * xp.ones_like(W)),), ()
+    return (xp.where(large, W, filled * xp.ones_like(W)),), ()

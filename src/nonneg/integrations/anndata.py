@@ -23,7 +23,7 @@ from nonneg.exceptions import DataTypeError, InvalidParameterError, OutputError,
 
 __all__ = ["fit", "matrix", "store", "transform", "weights"]
 
-# What is known of a fit in one number; it is stored where the estimator has it.
+# Summaries of a fit in one number; stored where the estimator has them.
 _NUMBERS = ("reconstruction_err_", "n_iter_")
 
 

@@ -37,7 +37,7 @@ _POWER, _OVERSAMPLING = 6, 8
 
 @dataclass(frozen=True)
 class IntegrativeResult:
-    """What a fit found."""
+    """Result of an integrative factorization."""
 
     W: list[SampleArray]  # one per data set
     components: Components
@@ -85,19 +85,19 @@ def integrate(
             progress=reporter(caller, verbose),
             checkpoint=saved,
         )
-        found = run.state
+        components = run.state
         W, sums = [], []
         for at, one in enumerate(data):
-            rows, own, _ = encode(one, found.Ht, found.Vt[at, ...], lam)
+            rows, own, _ = encode(one, components.Ht, components.Vt[at, ...], lam)
             W.append(rows)
             sums.append(own)
         of_W, of_H, of_V = (
-            normalized(energy, squared_norm) for energy in residual_energies(data, W, found, sums, lam)
+            normalized(energy, squared_norm) for energy in residual_energies(data, W, components, sums, lam)
         )
     statement = stationarity_statement(of_W, max(of_H, of_V), loss="integrative")
     statement = replace(statement, quantities={**statement.quantities, "residual_V": of_V, "lam": lam})
     return IntegrativeResult(
-        W, found, objective(found, sums, lam, squared_norm), run.n_iter, run.stop_reason,
+        W, components, objective(components, sums, lam, squared_norm), run.n_iter, run.stop_reason,
         run.history, Certificate((statement,)),
     )  # fmt: skip
 
@@ -111,15 +111,17 @@ class _Step:
         # goes on without them.
         self._last: list[SampleArray | None] = [None] * len(data)
 
-    def __call__(self, found: Components) -> tuple[Components, dict[str, float]]:
+    def __call__(self, components: Components) -> tuple[Components, dict[str, float]]:
         sums, violation = [], 0.0
         for at, one in enumerate(self.data):
-            self._last[at], own, left = encode(one, found.Ht, found.Vt[at, ...], self.lam, self._last[at])
+            self._last[at], own, residual = encode(
+                one, components.Ht, components.Vt[at, ...], self.lam, self._last[at]
+            )
             sums.append(own)
-            violation += left
-        new, left = update_components(found, sums, self.lam)
+            violation += residual
+        new, residual = update_components(components, sums, self.lam)
         loss = objective(new, sums, self.lam, self.squared_norm)
-        return new, {"loss": loss, "violation": violation + left}
+        return new, {"loss": loss, "violation": violation + residual}
 
 
 def initial_components(data: Sequence[DataSet], k: int) -> Components:

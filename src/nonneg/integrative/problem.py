@@ -56,7 +56,7 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Sums:
-    """What the components need to know of a data set and its weights."""
+    """Sums over a data set and its weights from which the components follow."""
 
     gram: Array  # W'W
     cross: Array  # X'W, scaled
@@ -80,9 +80,9 @@ def encode(
     """Return the minimizing weights of a data set, its sums, and the violation of the weights it had."""
     Kt = Ht + Vt
     gram = SharedGram(Kt.T @ Kt + lam * (Vt.T @ Vt))
-    given = () if W is None else (W,)
+    guess = () if W is None else (W,)
     (rows,), (violation, square, cross) = data.matrix.map_reduce_rows(
-        _encode_rows, *given, Kt=Kt / data.scale, gram=gram
+        _encode_rows, *guess, Kt=Kt / data.scale, gram=gram
     )
     return rows, Sums(square, cross / data.scale), max(float(violation), 0.0)
 
@@ -104,39 +104,39 @@ def _encode_rows(
     return (new,), (violation, block.weighted_gram(new), block.transposed_times(new))
 
 
-def update_components(found: Components, sums: Sequence[Sums], lam: float) -> tuple[Components, float]:
+def update_components(components: Components, sums: Sequence[Sums], lam: float) -> tuple[Components, float]:
     """Update all components given the sums; return the violation of those before."""
-    xp = array_namespace(found.Ht)
-    Ht, Vt, violation = found.Ht, [found.Vt[at, ...] for at in range(len(sums))], 0.0
+    xp = array_namespace(components.Ht)
+    Ht, Vt, violation = components.Ht, [components.Vt[at, ...] for at in range(len(sums))], 0.0
     for sweep in range(SWEEPS):
         # A single data set has nothing to differ from: its specific components are zero at every optimum.
         for at, own in enumerate(sums if len(sums) > 1 else ()):
             target = own.cross - Ht @ own.gram
-            Vt[at], left = _updated(Vt[at], (1.0 + lam) * own.gram, target)
-            violation += left if sweep == 0 else 0.0
+            Vt[at], residual = _updated(Vt[at], (1.0 + lam) * own.gram, target)
+            violation += residual if sweep == 0 else 0.0
         gram = sum((own.gram for own in sums[1:]), start=sums[0].gram)
         cross = sum(
             (own.cross - Vt[at] @ own.gram for at, own in enumerate(sums[1:], 1)),
             start=sums[0].cross - Vt[0] @ sums[0].gram,
         )
-        Ht, left = _updated(Ht, gram, cross)
-        violation += left if sweep == 0 else 0.0
+        Ht, residual = _updated(Ht, gram, cross)
+        violation += residual if sweep == 0 else 0.0
     return Components(Ht, xp.stack(Vt)), violation
 
 
 def _updated(factor: Array, gram: Array, cross: Array) -> tuple[Array, float]:
     system = SharedGram(gram)
     guess, violation = hals_passes(factor, system, cross, max_passes=1)
-    left = max(float(violation - rounding(cross)), 0.0)
-    return nonnegative_least_squares(system, cross, start=guess), left
+    residual = max(float(violation - rounding(cross)), 0.0)
+    return nonnegative_least_squares(system, cross, start=guess), residual
 
 
-def objective(found: Components, sums: Sequence[Sums], lam: float, squared_norm: float) -> float:
+def objective(components: Components, sums: Sequence[Sums], lam: float, squared_norm: float) -> float:
     """Return the objective from sums alone."""
     total = 0.5 * squared_norm
     for at, own in enumerate(sums):
-        Vt, gram = found.Vt[at, ...], SharedGram(own.gram)
-        Kt = found.Ht + Vt
+        Vt, gram = components.Vt[at, ...], SharedGram(own.gram)
+        Kt = components.Ht + Vt
         total += (
             0.5 * quadratic_form(Kt, gram) - product_sum(Kt, own.cross) + 0.5 * lam * quadratic_form(Vt, gram)
         )
@@ -144,24 +144,28 @@ def objective(found: Components, sums: Sequence[Sums], lam: float, squared_norm:
 
 
 def residual_energies(
-    data: Sequence[DataSet], W: Sequence[SampleArray], found: Components, sums: Sequence[Sums], lam: float
+    data: Sequence[DataSet],
+    W: Sequence[SampleArray],
+    components: Components,
+    sums: Sequence[Sums],
+    lam: float,
 ) -> tuple[float, float, float]:
     """Return the energies of the KKT residuals of all W_i, of H and of all V_i (`certificates`)."""
-    xp = array_namespace(found.Ht)
+    xp = array_namespace(components.Ht)
     of_W = of_V = 0.0
     gram, cross = 0.0 * sums[0].gram, 0.0 * sums[0].cross
     for at, (own, one, rows) in enumerate(zip(sums, data, W, strict=True)):
-        Vt = found.Vt[at, ...]
-        Kt = found.Ht + Vt
+        Vt = components.Vt[at, ...]
+        Kt = components.Ht + Vt
         system = Kt.T @ Kt + lam * (Vt.T @ Vt)
         _, (energy,) = one.matrix.map_reduce_rows(
             _row_energy, rows, n_out=0, Kt=Kt / one.scale, system=system
         )
         of_W += float(energy)
-        target = own.cross - found.Ht @ own.gram
+        target = own.cross - components.Ht @ own.gram
         of_V += float(gram_residual(xp, Vt, (1.0 + lam) * own.gram, target))
         gram, cross = gram + own.gram, cross + own.cross - Vt @ own.gram
-    return of_W, float(gram_residual(xp, found.Ht, gram, cross)), of_V
+    return of_W, float(gram_residual(xp, components.Ht, gram, cross)), of_V
 
 
 def _row_energy(block: LocalMatrix, W: Array, *, Kt: Array, system: Array) -> tuple[tuple[()], tuple[float]]:

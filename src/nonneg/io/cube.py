@@ -46,7 +46,7 @@ _NANOMETERS = {
     "nm": 1.0, "nanometer": 1.0, "angstrom": 0.1,
     "um": 1e3, "\N{MICRO SIGN}m": 1e3, "\N{GREEK SMALL LETTER MU}m": 1e3, "micrometer": 1e3, "micron": 1e3,
 }  # fmt: skip
-"""How many nanometers a unit of a header is, in the singular and in American spelling."""
+"""Nanometers in a unit of a header, in the singular and in American spelling."""
 _NO_LENGTHS = ("index", "ghz", "mhz", "wavenumber")
 """Units of a header under which numbers of bands or frequencies are listed."""
 _MICROMETERS = (0.1, 100.0)

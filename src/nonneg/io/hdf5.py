@@ -135,17 +135,17 @@ def open_zarr(path: Path, options: ReadOptions) -> StoredMatrix:
 
 def _annotated(root: Any, options: ReadOptions, source: str) -> StoredMatrix:
     """Open X or the chosen layer of an AnnData store, with the names of cells and variables."""
-    wanted = options.variable or "X"
-    if wanted not in root:
+    path = options.variable or "X"
+    if path not in root:
         known = [name for name in root if not is_group(root[name])]
         known += [name for name in ("X", "raw/X") if name in root and name not in known]
         known += [f"layers/{name}" for name in root.get("layers", {})]
         raise FileFormatError(
-            f"{source} contains no {wanted!r}. It contains: {', '.join(known) or 'no matrix'}. "
+            f"{source} contains no {path!r}. It contains: {', '.join(known) or 'no matrix'}. "
             "Choose one with variable='NAME' (--variable NAME)."
         )
-    stored = node_rows(root[wanted], source)
-    annotated = root["raw"] if wanted.startswith("raw/") else root
+    stored = node_rows(root[path], source)
+    annotated = root["raw"] if path.startswith("raw/") else root
     stored.row_names, stored.column_names = _names(root, "obs"), _names(annotated, "var")
     if options.highly_variable:
         stored.select(_highly_variable(annotated["var"], source))

@@ -36,9 +36,9 @@ def read(path: Path, options: ReadOptions) -> Table:
         while line.startswith(b"%") or line.isspace():
             line = stream.readline(_LONGEST_LINE)
         if re.fullmatch(rb"\s*\d+\s+\d+\s*" if dense else rb"\s*\d+\s+\d+\s+\d+\s*", line) is None:
-            wanted = "rows and columns" if dense else "rows, columns and entries"
+            numbers = "rows and columns" if dense else "rows, columns and entries"
             raise FileFormatError(
-                f"{path}: expected {wanted} as whole numbers after the comments, got {line[:60]!r}."
+                f"{path}: expected {numbers} as whole numbers after the comments, got {line[:60]!r}."
             )
         n_rows, n_columns, *n_entries = map(int, line.split())
         if not dense:

@@ -44,16 +44,16 @@ def checked_memory(memory: Any) -> int:
     """Return a budget in bytes: from a number, from text such as "2GB", or half of the limit for None."""
     if memory is None:
         return memory_limit() // 2
-    given = memory
+    text = memory
     if isinstance(memory, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?)(i?)b?\s*", memory.lower())
-        if found is not None:
-            number, unit, binary = found.groups()
+        match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]?)(i?)b?\s*", memory.lower())
+        if match is not None:
+            number, unit, binary = match.groups()
             memory = float(number) * (1024 if binary else 1000) ** " kmgt".find(unit or " ")
     number = isinstance(memory, int | float) and not isinstance(memory, bool)
     if not number or not 1 <= memory < float("inf"):
         raise InvalidParameterError(
-            f"memory={given!r} (--memory) is not an amount of memory. Expected a number of bytes, or text "
+            f"memory={text!r} (--memory) is not an amount of memory. Expected a number of bytes, or text "
             "such as '2GB' or '500MB'."
         )
     return int(memory)

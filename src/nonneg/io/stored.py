@@ -90,8 +90,8 @@ class StoredMatrix(AbstractContextManager["StoredMatrix"], ABC):
     @property
     def working_dtype(self) -> np.dtype[Any]:
         """The type in which blocks are worked on: float32 if stored so, float64 otherwise."""
-        kept = self.converted_dtype or self.dtype
-        return np.dtype(kept if kept in (np.float32, np.float64) else np.float64)
+        dtype = self.converted_dtype or self.dtype
+        return np.dtype(dtype if dtype in (np.float32, np.float64) else np.float64)
 
     @abstractmethod
     def _read(self, start: int, stop: int) -> Any:
@@ -175,8 +175,8 @@ class StoredMatrix(AbstractContextManager["StoredMatrix"], ABC):
     def cuts(self) -> IntArray:
         """Return the rows at which blocks begin, and the number of rows."""
         # Whole chunks: one that is cut in two would be read twice.
-        wanted = max(1, int(self.block_bytes() / max(self.row_bytes(), 1.0)))
-        step = max(1, wanted // self.chunk_rows) * self.chunk_rows
+        n_rows = max(1, int(self.block_bytes() / max(self.row_bytes(), 1.0)))
+        step = max(1, n_rows // self.chunk_rows) * self.chunk_rows
         n_bytes = min(step, self.shape[0]) * self.row_bytes()
         if 3 * n_bytes > self.memory and self.chunk_rows > 1:
             raise FileFormatError(

@@ -21,12 +21,12 @@ from nonneg.exceptions import (
 )
 
 Presence: TypeAlias = bool | Literal["auto"]
-"""Whether a header or an index column is there: yes, no, or look and decide."""
+"""Presence of a header or an index column: yes, no, or look and decide."""
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What the caller knows about a file; a reader uses what concerns its format."""
+    """Options of a reader; each reader uses those of its format."""
 
     header: Presence = "auto"
     index: Presence = "auto"
@@ -61,13 +61,13 @@ class ReadOptions:
         if self.columns is not None:
             chosen = sorted({_place(one, names, n_columns, "--columns", source) for one in self.columns})
         left_out = {_place(one, names, n_columns, "--drop", source) for one in self.drop} | {label}
-        kept = [at for at in chosen if at not in left_out]
-        if not kept:
+        columns = [at for at in chosen if at not in left_out]
+        if not columns:
             raise InvalidParameterError(
                 f"--columns, --drop and --label-column leave none of the {n_columns} columns of {source}. "
                 "Leave at least one as a feature."
             )
-        return kept, label
+        return columns, label
 
 
 def _place(word: str, names: Sequence[str] | None, n_columns: int, option: str, source: str) -> int:
@@ -81,25 +81,25 @@ def _place(word: str, names: Sequence[str] | None, n_columns: int, option: str, 
     raise UnknownNameError.of(option, word, names, other=position)
 
 
-def check_variable(wanted: str | None, path: Path, words: str, *, several: bool) -> None:
+def check_variable(variable: str | None, path: Path, words: str, *, several: bool) -> None:
     """Reject a choice among several arrays if a file contains only one, rather than ignore it."""
-    if wanted is not None and not several:
+    if variable is not None and not several:
         raise InvalidParameterError(
-            f"variable={wanted!r} (--variable) chooses among the arrays of a .npz, .mat or HDF5 file. {path} "
-            f"is {words} and contains only one: leave it out."
+            f"variable={variable!r} (--variable) chooses among the arrays of a .npz, .mat or HDF5 file. "
+            f"{path} is {words} and contains only one: leave it out."
         )
 
 
-def choose_array(arrays: Mapping[str, Any], wanted: str | None, source: str, *, cube: bool = False) -> Any:
-    """Pick the array that is meant: the wanted one, or the only one that can hold data."""
+def choose_array(arrays: Mapping[str, Any], variable: str | None, source: str, *, cube: bool = False) -> Any:
+    """Pick the array that is meant: that of the name, or the only one that can hold data."""
     numeric = {name: array for name, array in arrays.items() if array.dtype.kind in "buif"}
     listing = ", ".join(
         f"{name} ({' x '.join(map(str, array.shape)) or 'scalar'})" for name, array in numeric.items()
     )
-    if wanted is not None:
-        if wanted not in arrays:
-            raise FileFormatError(f"{source} contains no variable {wanted!r}. It contains: {listing}.")
-        return arrays[wanted]
+    if variable is not None:
+        if variable not in arrays:
+            raise FileFormatError(f"{source} contains no variable {variable!r}. It contains: {listing}.")
+        return arrays[variable]
     if not arrays:
         raise FileFormatError(f"{source} contains no numeric array.")
     # Labels, scalars and vectors often lie beside the data; MATLAB gives all of them two dimensions. An image

@@ -21,7 +21,7 @@ from nonneg.io.limits import open_text
 from nonneg.io.table import ReadOptions, Table
 
 MISSING = frozenset({"", "na", "n/a", "#n/a", "null", "none", "-nan"})
-"""What marks a missing entry, in small letters, besides NaN."""
+"""Marks of a missing entry, in small letters, besides NaN."""
 WHITESPACE = " "
 """As a delimiter: any run of blanks."""
 Parser: TypeAlias = Callable[[str], float | None]

@@ -75,7 +75,7 @@ def check_factors(state: Any, when: str) -> None:
 
 @dataclass
 class Checkpoint:
-    """Where and how often a run is saved."""
+    """Path and interval at which a run is saved."""
 
     folder: Path  # created if it does not exist
     key: str  # identifies data, parameters and initialization

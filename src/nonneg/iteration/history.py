@@ -1,4 +1,4 @@
-"""What a run measured, iteration by iteration."""
+"""History of a run: its measures, iteration by iteration."""
 
 from __future__ import annotations
 

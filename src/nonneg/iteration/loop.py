@@ -100,9 +100,9 @@ def iterate(
             if progress is not None:
                 progress.update(now, max_iter)
             if callback is not None:
-                asked = callback(now)
+                stopped = callback(now)
                 check_factors(state, "after the callback, which must not modify it")
-                if asked:
+                if stopped:
                     reason = StopReason.CALLBACK
                     break
             finished = stop(history)
@@ -202,7 +202,7 @@ def changed(state: State, **changes: Any) -> State:
     return new
 
 
-# What a state may become: the state with the numbers that it will have, a function that returns the new
+# Candidate for the next state: the state with the numbers that it will have, a function that returns the new
 # values of other fields by name, and the numbers that this function takes besides the state.
 Candidate: TypeAlias = tuple[Any, ...]
 Candidates: TypeAlias = Generator[Candidate, dict[str, Any], None]

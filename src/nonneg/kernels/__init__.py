@@ -1,5 +1,5 @@
-"""Inner loops: one package per operation, with one contract and implementations that tests prove equal.
+"""Inner loops: one module or package per operation, with one contract and bodies that tests prove equal.
 
-Each package chooses its implementation; all of them obey the docstrings of its front door. Numba and Triton
-are imported when a kernel is first needed.
+The door of an operation states the contract and chooses the body: the compiled core, Triton or array code.
+Triton is imported when a kernel on a GPU is first needed.
 """

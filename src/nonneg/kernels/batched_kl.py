@@ -12,14 +12,15 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from nonneg._arrays import on_gpu
+from nonneg._typing import Array
 from nonneg.kernels.beta_products import TRIES, array_api, triton
 
 
-def _bounds(bounds: Any, v: Any) -> Any:
+def _bounds(bounds: Any, v: Array) -> Any:
     return array_namespace(v).astype(bounds, v.dtype)[:, None, None]
 
 
-def newton_terms(x: Any, v: Any, mask: None, beta: float, bounds: Any, **_: Any) -> tuple[Any, Any]:
+def newton_terms(x: Array, v: Array, mask: None, beta: float, bounds: Any, **_: Any) -> tuple[Any, Any]:
     """Return first and second derivatives with respect to the models."""
     if on_gpu(v) and triton.is_supported(v):
         return triton.batched_kl_terms(x, v, bounds)
@@ -27,20 +28,20 @@ def newton_terms(x: Any, v: Any, mask: None, beta: float, bounds: Any, **_: Any)
 
 
 def line_search(
-    x: Any, v: Any, d: Any, mask: None, beta: float, bounds: Any, linear: Any, quadratic: Any, slopes: Any
+    x: Any, v: Any, d: Any, mask: None, beta: float, bounds: Any, linear: Any, quadratic: Array, slopes: Array
 ) -> tuple[Any, Any]:
     """Return the models, and a step between 0 and 1 along d for every row of every model."""
     if on_gpu(v) and triton.is_supported(v):
         return v, triton.batched_kl_steps(x, v, d, slopes, bounds, TRIES)
-    xp, each = array_namespace(x, v), (-1, v.shape[2])
+    xp, shape = array_namespace(x, v), (-1, v.shape[2])
     data, lowest = (xp.broadcast_to(array, v.shape) for array in (x, _bounds(bounds, v)))
-    data, model, d, lowest = (xp.reshape(array, each) for array in (data, v, d, lowest))
+    data, model, d, lowest = (xp.reshape(array, shape) for array in (data, v, d, lowest))
     along = 0.0, 0.0, xp.reshape(slopes, (-1,))
     _, steps = array_api.line_search(data, model, d, None, 1.0, lowest, *along, TRIES)
     return v, xp.reshape(steps, slopes.shape)
 
 
-def column_losses(x: Any, v: Any, beta: float, bounds: Any, *_: None) -> Any:
+def column_losses(x: Array, v: Array, beta: float, bounds: Any, *_: None) -> Any:
     """Return the divergence of every column of x from that of every model, in float64: (batch, n_columns)."""
     xp = array_namespace(x, v)
     v = xp.maximum(xp.astype(v, xp.float64), bounds[:, None, None])

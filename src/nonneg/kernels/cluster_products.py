@@ -10,7 +10,7 @@ from array_api_compat import array_namespace
 from nonneg._arrays import numpy_view
 from nonneg._compiled import core
 from nonneg._threads import team_size
-from nonneg._typing import FloatArray, IntArray
+from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.kernels.data_rows import core_rows
 
 # A cluster is summed in pieces of at least this many rows, and all clusters in about this many pieces: enough
@@ -18,7 +18,7 @@ from nonneg.kernels.data_rows import core_rows
 MIN_PIECE_ROWS, MAX_PIECES = 64, 64
 
 
-def cluster_products(block: Any, labels: Any, vectors: FloatArray, active: Any) -> tuple[Any, Any]:
+def cluster_products(block: Any, labels: Any, vectors: FloatArray, active: Array) -> tuple[Any, Any]:
     """Return x'v_c for every row x of cluster c, and X_c' diag(weights) X_c v_c for every cluster.
 
     Parameters
@@ -56,7 +56,7 @@ def cluster_products(block: Any, labels: Any, vectors: FloatArray, active: Any) 
     return block.to_device(products[:, None]), sums
 
 
-def _pieces(labels: IntArray, active: Any) -> tuple[IntArray, IntArray]:
+def _pieces(labels: IntArray, active: Array) -> tuple[IntArray, IntArray]:
     """Return rows in the order of their clusters, and starts, stops and clusters of pieces of active ones."""
     k = len(active)
     narrow = labels.astype(np.int16) if k < 2**15 else labels  # NumPy sorts short integers in linear time

@@ -18,6 +18,7 @@ from nonneg._arrays import is_float_array
 from nonneg._compiled import core
 from nonneg._lazy import cached_property
 from nonneg._threads import BLAS, is_held, single_threaded_blas, team_size
+from nonneg._typing import Array
 from nonneg.kernels.grams import Gram, SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.products import SUMS_SHARE
@@ -47,27 +48,27 @@ class CoordinateDescent:
         """The order as the core reads it."""
         return np.asarray(self.order, dtype=np.int64)
 
-    def __call__(self, factor: Any, gram: Gram, cross: Any) -> tuple[Any, Any]:
+    def __call__(self, factor: Array, gram: Gram, cross: Array) -> tuple[Any, Any]:
         return hals_passes(
             factor, gram, cross, order=self.order, max_passes=self.max_passes, shrink=self.shrink
         )
 
 
 class Updated(NamedTuple):
-    """What an update returns; numbers on a GPU stay there."""
+    """Result of an update; numbers on a GPU stay there."""
 
     new: Any  # the updated rows
     chosen: Any  # the same, extrapolated
     violation: Any  # sum of the absolute projected gradients at the initial rows, less rounding
     dot: Any  # sum of the products with the data times `new`
-    quadratic: Any = None  # sum of f G f' over the rows f of `new`, where it was asked for
+    quadratic: Array = None  # sum of f G f' over the rows f of `new`, where it was asked for
     gram: Any = None  # chosen' chosen, where it came with the update
     products: Any = None  # data' chosen, where it came with the update
 
 
 def update_factor(
     update: Update,
-    factor: Any,
+    factor: Array,
     gram: Gram,
     other: Any,
     *,
@@ -117,7 +118,7 @@ def update_factor(
     return Updated(new, chosen, violation, product, quadratic_form(new, gram) if quadratic else None)
 
 
-def compiled_entries(update: Update, factor: Any, gram: Gram, block: Any) -> Any:
+def compiled_entries(update: Update, factor: Array, gram: Gram, block: Any) -> Any:
     """Return the entries of a block where `update_factor` multiplies with them itself; else None."""
     X = getattr(block, "array", None)
     if block.weights is not None or not isinstance(X, np.ndarray) or not _takes(update, factor, gram):
@@ -126,7 +127,7 @@ def compiled_entries(update: Update, factor: Any, gram: Gram, block: Any) -> Any
     return X if contiguous and X.dtype == factor.dtype else None
 
 
-def rounding(cross: Any) -> Any:
+def rounding(cross: Array) -> Any:
     """Return what rounding alone adds to a violation, so that an optimum has none."""
     return 8 * float(array_namespace(cross).finfo(cross.dtype).eps) * absolute_sum(cross)
 
@@ -134,17 +135,17 @@ def rounding(cross: Any) -> Any:
 def block_of(n_rows: int, itemsize: int) -> int:
     """Return how many rows are done at once."""
     lanes = VECTOR_BYTES // itemsize
-    wanted = lanes * -(-n_rows // (SHARES * USUAL_THREADS * lanes))
-    return max(min(wanted, max(LONGEST, lanes)), lanes * -(-n_rows // (MOST_BLOCKS * lanes)))
+    usual = lanes * -(-n_rows // (SHARES * USUAL_THREADS * lanes))
+    return max(min(usual, max(LONGEST, lanes)), lanes * -(-n_rows // (MOST_BLOCKS * lanes)))
 
 
-def _takes(update: Update, factor: Any, gram: Gram) -> bool:
+def _takes(update: Update, factor: Array, gram: Gram) -> bool:
     plain = isinstance(update, CoordinateDescent) and isinstance(gram, SharedGram)
     return plain and is_float_array(factor) and core() is not None
 
 
 def _compiled(
-    update: Any, factor: Any, gram: Any, other: Any, data: Any, l1: float, old: Any, momentum: float,
+    update: Any, factor: Array, gram: Any, other: Any, data: Any, l1: float, old: Any, momentum: float,
     quadratic: bool,
 ) -> Updated:  # fmt: skip
     (n_rows, k), dtype = factor.shape, factor.dtype

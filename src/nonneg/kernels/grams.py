@@ -81,11 +81,11 @@ class ListedGrams:
     def _dense_rows(self, start: int, stop: int) -> Any:
         xp = array_namespace(self.other)
         indptr = self.indptr[start : stop + 1]
-        some = slice(int(indptr[0]), int(indptr[-1]))
+        span = slice(int(indptr[0]), int(indptr[-1]))
         shared = isinstance(self.values, (int, float))
-        values = None if shared else xp.astype(self.values[some], xp.float64)
+        values = None if shared else xp.astype(self.values[span], xp.float64)
         wide, base = (xp.astype(array, xp.float64) for array in (self.other, self.base))
-        sums = row_hessians(indptr - indptr[0], self.indices[some], values, wide)
+        sums = row_hessians(indptr - indptr[0], self.indices[span], values, wide)
         out = base[None, :, :] + (self.values * sums if shared else sums)
         # A difference of equal sums leaves rounding noise, which is no curvature.
         eye = xp.eye(base.shape[0], dtype=base.dtype, device=base.device)
@@ -159,13 +159,13 @@ class WeightedGrams:
 
     def _pairs(self, first: int, last: int) -> Any:
         """Return the products of all pairs of components, for some entries."""
-        some = self.other[first:last, :]
-        if isinstance(some, np.ndarray):
+        part = self.other[first:last, :]
+        if isinstance(part, np.ndarray):
             # Half of them: the matrices are symmetric. Elsewhere indices would be copied to the device.
-            one, two = np.triu_indices(some.shape[1])
-            return np.take(some, one, axis=1) * np.take(some, two, axis=1)
-        xp = array_namespace(some)
-        return xp.reshape(some[:, :, None] * some[:, None, :], (some.shape[0], -1))
+            one, two = np.triu_indices(part.shape[1])
+            return np.take(part, one, axis=1) * np.take(part, two, axis=1)
+        xp = array_namespace(part)
+        return xp.reshape(part[:, :, None] * part[:, None, :], (part.shape[0], -1))
 
     def plus_ridge(self, ridge: float) -> WeightedGrams:
         """Add `ridge` to every diagonal."""

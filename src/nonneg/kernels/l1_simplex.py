@@ -60,13 +60,13 @@ def minimum_l1_rows(
         order = scipy.linalg.qr(A.T, mode="r", pivoting=True)[1]
         bases = np.tile(order[:n], (n, 1))
     bases = np.array(bases, dtype=np.int64, order="C")
-    found = L1Rows(np.zeros((n, m)), np.zeros((n, n)), bases, np.zeros(n, dtype=np.int64))
+    solution = L1Rows(np.zeros((n, m)), np.zeros((n, n)), bases, np.zeros(n, dtype=np.int64))
     # The same perturbation in every call, so that an earlier basis is one of the same problem.
     targets = np.eye(n) + PERTURBATION * np.random.default_rng(0).uniform(0.5, 1.0, (n, n))
     limit = 50 * n if max_pivots is None else max_pivots
     if (compiled := core()) is None:
-        found.n_pivots[:] = -1
-        return found
+        solution.n_pivots[:] = -1
+        return solution
     threads = team_size(4.0 * n * n * (m + n))
-    compiled.l1_rows(A, targets, bases, found.rows, found.dual, found.n_pivots, tol, limit, threads)
-    return found
+    compiled.l1_rows(A, targets, bases, solution.rows, solution.dual, solution.n_pivots, tol, limit, threads)
+    return solution

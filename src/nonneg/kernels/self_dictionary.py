@@ -21,7 +21,7 @@ from nonneg._arrays import clipped, numpy_view, to_device, to_numpy
 from nonneg._compiled import core
 from nonneg._lazy import cached_property
 from nonneg._threads import parallel_for, single_threaded_blas, team_size
-from nonneg._typing import Array, FloatArray, IntArray
+from nonneg._typing import Array, FloatArray, IntArray, Namespace
 
 # Scores that exist at a time: 1 MB per thread stays in a core's cache, 256 MB on another device.
 HOST_SCORES, DEVICE_SCORES = 1 << 18, 1 << 26
@@ -68,8 +68,8 @@ class Dictionary:
         else:
             xp = array_namespace(points)
             center = xp.mean(xp.astype(points, xp.float64), axis=0)
-        found = cls(points, center, 0.0)
-        squares = [float(found.xp.max(found.xp.sum(part * part, axis=1))) for part in found.tiles()]
+        whole = cls(points, center, 0.0)
+        squares = [float(whole.xp.max(whole.xp.sum(part * part, axis=1))) for part in whole.tiles()]
         return cls(points, center, float(np.sqrt(max(squares))) * (1.0 + 1e-12))
 
     @property
@@ -105,7 +105,7 @@ class Dictionary:
 
     def tiles(self) -> Any:
         """Yield all points, a range at a time."""
-        return (self.tile(some.start, some.stop) for some in self.blocks(self.shape[1]))
+        return (self.tile(part.start, part.stop) for part in self.blocks(self.shape[1]))
 
     def rows(self, index: IntArray) -> Array:
         """Return some points, dense in float64."""
@@ -114,12 +114,12 @@ class Dictionary:
         part = self.xp.take(self.points, to_device(np.asarray(index, dtype=np.int64), self.points), axis=0)
         return self.xp.astype(part, self.xp.float64, copy=False) - self.center
 
-    def steps(self, some: slice, vertices: IntArray) -> Array:
+    def steps(self, part: slice, vertices: IntArray) -> Array:
         """Return the way from a range of points to their vertices, dense in float64; the center drops out."""
         if self.sparse:
-            return self.rows(vertices) - self.tile(some.start, some.stop)
+            return self.rows(vertices) - self.tile(part.start, part.stop)
         ends = self.xp.take(self.points, to_device(vertices, self.points), axis=0)
-        wide, starts = self.xp.float64, self.points[some, ...]
+        wide, starts = self.xp.float64, self.points[part, ...]
         return self.xp.astype(ends, wide, copy=False) - self.xp.astype(starts, wide, copy=False)
 
     def blocks(self, width: int) -> list[slice]:
@@ -159,8 +159,8 @@ class PenaltyGradient:
 
     def between(self, start: int, stop: int) -> tuple[IntArray, IntArray, FloatArray]:
         """Return the listed entries of a range of columns, which are counted from its start."""
-        some = slice(*np.searchsorted(self.columns, [start, stop]))
-        return self.rows[some], self.columns[some] - start, self.extra[some]
+        span = slice(*np.searchsorted(self.columns, [start, stop]))
+        return self.rows[span], self.columns[span] - start, self.extra[span]
 
 
 def minimizing_vertices(dictionary: Dictionary, residual: Array, gradient: PenaltyGradient) -> IntArray:
@@ -187,24 +187,24 @@ def minimizing_vertices(dictionary: Dictionary, residual: Array, gradient: Penal
     """
     scan = _Scan(dictionary, residual, gradient)
     n = residual.shape[0]
-    found, close = np.zeros(n, dtype=np.int64), np.empty(n, dtype=bool)
+    vertices, close = np.zeros(n, dtype=np.int64), np.empty(n, dtype=bool)
 
     def work(start: int, stop: int) -> None:
         for first in range(start, stop, scan.n_columns):
             part = slice(first, min(first + scan.n_columns, stop))
-            found[part], close[part] = scan.lowest(part)
+            vertices[part], close[part] = scan.lowest(part)
 
     operations = 2.0 * n * dictionary.shape[0] * dictionary.shape[1]
     if scan.on_host and scan.points is not None and core() is not None:
-        close = scan.compiled(found, team_size(operations))
+        close = scan.compiled(vertices, team_size(operations))
     elif scan.on_host:
         with single_threaded_blas():
             parallel_for(work, n, chunk_size=scan.n_columns, operations=operations)
     else:
         work(0, n)
     if close.any():
-        found[close] = scan.exact(np.flatnonzero(close))
-    return found
+        vertices[close] = scan.exact(np.flatnonzero(close))
+    return vertices
 
 
 class _Scan:
@@ -253,17 +253,16 @@ class _Scan:
         listed, columns, extra = self.gradient.between(part.start, part.stop)
         return right, listed, columns, extra / to_numpy(sizes)[columns]
 
-    def compiled(self, found: IntArray, n_threads: int) -> Any:
+    def compiled(self, vertices: IntArray, n_threads: int) -> Any:
         """Write the vertices of all columns, and return which are too close to others to call."""
-        n = len(found)
+        n = len(vertices)
         right, listed, columns, extra = self.prepared(slice(0, n))
         starts = np.zeros(n + 1, dtype=np.int64)
         np.cumsum(np.bincount(columns, minlength=n), out=starts[1:])
         lowest, second = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
         with single_threaded_blas():
-            core().lowest_scores(
-                self.points, right, starts, listed, extra.astype(np.float32), found, lowest, second, n_threads
-            )
+            arrays = (self.points, right, starts, listed, extra.astype(np.float32))
+            core().lowest_scores(*arrays, vertices, lowest, second, n_threads)
         return ~(second - lowest > self.tol)
 
     def lowest(self, part: slice) -> tuple[IntArray, Any]:
@@ -280,7 +279,7 @@ class _Scan:
             scores = right @ points.T
             inside = np.flatnonzero((listed >= start) & (listed < stop))
             if len(inside):
-                at, of = (self.dictionary.to_device(each[inside]) for each in (columns, listed - start))
+                at, of = (self.dictionary.to_device(array[inside]) for array in (columns, listed - start))
                 scores[at, of] += xp.astype(self.dictionary.to_device(extra[inside]), self.dtype)
             place = xp.argmin(scores, axis=1)
             low = scores[every, place]
@@ -298,15 +297,15 @@ class _Scan:
         rows = xp.take(self.residual, self.dictionary.to_device(columns), axis=0)
         entries = [self.gradient.between(column, column + 1) for column in columns]
         index, best = np.zeros(len(columns), dtype=np.int64), np.full(len(columns), np.inf)
-        for some in self.dictionary.blocks(self.dictionary.shape[1] + len(columns)):
-            scores = to_numpy(rows @ self.dictionary.tile(some.start, some.stop).T)
-            scores = scores + self.gradient.base[some]
+        for part in self.dictionary.blocks(self.dictionary.shape[1] + len(columns)):
+            scores = to_numpy(rows @ self.dictionary.tile(part.start, part.stop).T)
+            scores = scores + self.gradient.base[part]
             for place, (listed, _, extra) in enumerate(entries):
-                inside = (listed >= some.start) & (listed < some.stop)
-                scores[place, listed[inside] - some.start] += extra[inside]
+                inside = (listed >= part.start) & (listed < part.stop)
+                scores[place, listed[inside] - part.start] += extra[inside]
             low = scores.argmin(axis=1)
             value = scores[np.arange(len(columns)), low]
-            index, best = np.where(value < best, low + some.start, index), np.minimum(value, best)
+            index, best = np.where(value < best, low + part.start, index), np.minimum(value, best)
         return index
 
 
@@ -345,7 +344,7 @@ def constraint_sums(dictionary: Dictionary, residual: Array, levels: Array) -> F
     host = isinstance(residual, np.ndarray)
     rows = 256 if host else max(1, min(n_points, DEVICE_SCORES // 8192))
     columns = min(n_columns, max(1, (HOST_SCORES if host else DEVICE_SCORES) // rows))
-    found = np.empty(n_points)
+    sums = np.empty(n_points)
 
     def work(start: int, stop: int) -> None:
         for first in range(start, stop, rows):
@@ -353,7 +352,7 @@ def constraint_sums(dictionary: Dictionary, residual: Array, levels: Array) -> F
             points = dictionary.rounded(first, last, xp.float32)
             ones = xp.ones((points.shape[0], 1), dtype=xp.float32, device=device_of(residual))
             points = xp.concat([points, ones], axis=1)
-            found[first:last] = to_numpy(_positive_sums(xp, points, right, columns))
+            sums[first:last] = to_numpy(_positive_sums(xp, points, right, columns))
 
     dictionary.rounded(0, 1, xp.float32)  # before threads ask for it
     if host:
@@ -362,10 +361,10 @@ def constraint_sums(dictionary: Dictionary, residual: Array, levels: Array) -> F
     else:
         work(0, n_points)
     # Sums in float32 lose this share at most; those of other devices are in float64.
-    return found * (unit * (1.0 + (columns if host else 1) * 2.0**-24))
+    return sums * (unit * (1.0 + (columns if host else 1) * 2.0**-24))
 
 
-def _positive_sums(xp: Any, points: Array, right: Array, columns: int) -> Array:
+def _positive_sums(xp: Namespace, points: Array, right: Array, columns: int) -> Array:
     total = xp.zeros(points.shape[0], dtype=xp.float64, device=device_of(points))
     for first in range(0, right.shape[1], columns):
         scores = points @ right[:, first : min(first + columns, right.shape[1])]

@@ -10,13 +10,13 @@ from array_api_compat import array_namespace
 from nonneg._arrays import is_float_array, serves_tensors
 from nonneg._compiled import core
 from nonneg._threads import team_size
-from nonneg._typing import FloatArray
+from nonneg._typing import Array, FloatArray, Namespace
 from nonneg.kernels.block_pivoting.array_api import PivotedRows, pivot_in_batches
 
 
 @serves_tensors
 def simplex_pivoting(
-    gram: Any, cross: Any, *, start: Any = None, max_pivots: int | None = None
+    gram: Any, cross: Array, *, start: Any = None, max_pivots: int | None = None
 ) -> tuple[Any, Any]:
     """Minimize 0.5 f G f' - c f' over every row f >= 0 with sum 1 exactly.
 
@@ -84,7 +84,7 @@ DEVICE_ENTRIES = 50_000_000
 TOLERANCE = 1e-12
 
 
-def portable_simplex_pivoting(start: Any, gram: Any, cross: Any, max_pivots: int) -> tuple[Any, Any]:
+def portable_simplex_pivoting(start: Any, gram: Any, cross: Array, max_pivots: int) -> tuple[Any, Any]:
     """Minimize over each row; see `kernels.simplex.simplex_pivoting`."""
     factor = cross * 0.0 + 1.0 if start is None else start
     xp = array_namespace(factor, gram, cross)
@@ -97,7 +97,7 @@ def portable_simplex_pivoting(start: Any, gram: Any, cross: Any, max_pivots: int
 class SimplexRows(PivotedRows):
     """Rows that are solved for nonnegative weights of sum one; see `PivotedRows`."""
 
-    def __init__(self, xp: Any, gram: Any, cross: Any, passive: Any) -> None:
+    def __init__(self, xp: Namespace, gram: Any, cross: Array, passive: Any) -> None:
         super().__init__(xp, gram, cross, passive)
         self.scale = xp.maximum(xp.max(xp.abs(cross), axis=1), xp.max(self.diagonal))
         # The equation of the sum is of the size of the others.
@@ -119,16 +119,16 @@ class SimplexRows(PivotedRows):
         )
         last = xp.full((n_rows, 1), 1.0, dtype=xp.float64, device=mask.device) * self.weight
         right = xp.concat([self.cross * mask, last], axis=1)
-        answer = xp.linalg.solve(system, right[:, :, None])[:, :, 0]
-        x = answer[:, :k] * mask
-        level = -self.weight * answer[:, k]
+        solution = xp.linalg.solve(system, right[:, :, None])[:, :, 0]
+        x = solution[:, :k] * mask
+        level = -self.weight * solution[:, k]
         slope = x @ self.gram - self.cross - level[:, None]
         wrong = xp.where(self.passive, x < -TOLERANCE, slope < -TOLERANCE * self.scale[:, None])
         x = xp.clip(x, min=0.0)
         x = x / xp.sum(x, axis=1, keepdims=True)
         return x, xp.sum(xp.astype(wrong, xp.int64), axis=1), wrong
 
-    def keep(self, rows: Any) -> None:
+    def keep(self, rows: Array) -> None:
         """Drop all other rows."""
         super().keep(rows)
         self.scale = self.xp.take(self.scale, rows)

@@ -76,8 +76,8 @@ def decoded(values: Array, threshold: Array, rule: str) -> Array:
     if rule == "linear":
         return values
     xp = array_namespace(values)
-    kept = values if rule == "unshifted" else values - threshold
-    return xp.where(values > threshold, kept, xp.zeros_like(values))
+    shifted = values if rule == "unshifted" else values - threshold
+    return xp.where(values > threshold, shifted, xp.zeros_like(values))
 
 
 def decode_block(
@@ -88,9 +88,9 @@ def decode_block(
     weights = decoded(values, threshold, rule) - reference
     extended = xp.concat([weights, xp.ones_like(values[:, :1])], axis=1)
     below = values < 0
-    kept = values > threshold if rule != "linear" else xp.isfinite(values)
+    passing = values > threshold if rule != "linear" else xp.isfinite(values)
     squares = xp.where(below, values * values, xp.zeros_like(values))
-    terms = (xp.astype(below, values.dtype), squares, xp.astype(kept, values.dtype))
+    terms = (xp.astype(below, values.dtype), squares, xp.astype(passing, values.dtype))
     if sample_weight is not None:
         terms = tuple(term * xp.astype(sample_weight, values.dtype)[:, None] for term in terms)
     counts, squares, active = (xp.sum(term, axis=0) for term in terms)
@@ -106,7 +106,7 @@ def portable_decoded_sums(
     sample_weight: Array | None,
 ) -> DecodedSums:
     """Return the sums; see `kernels.threshold_decode.decoded_sums`."""
-    right, cut, shift = (to_device(given, X, X.dtype) for given in (inverse.T, threshold, reference))
+    right, cut, shift = (to_device(vector, X, X.dtype) for vector in (inverse.T, threshold, reference))
     extended, counts = decode_block(X @ right, cut, shift, rule, sample_weight)
     weighted = extended if sample_weight is None else extended * sample_weight[:, None]
     sums = (extended.T @ weighted, weighted.T @ X, *counts)

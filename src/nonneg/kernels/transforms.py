@@ -25,7 +25,7 @@ ROTATION_MEASURES = ("gradient", "step", "search_succeeded")
 
 
 class TransformStep(NamedTuple):
-    """Where an iteration led."""
+    """Result of an iteration."""
 
     transform: FloatArray  # rows are atoms
     frames: FloatArray  # virtual realizations, transformed

@@ -8,7 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._arrays import to_float64
-from nonneg._typing import Array
+from nonneg._typing import Array, Namespace
 from nonneg.kernels.simplex import simplex_pivoting
 from nonneg.leastsquares.nonnegative import with_rows
 
@@ -49,7 +49,7 @@ def _definite(gram: Any) -> Any:
     return system
 
 
-def _descended(xp: Any, gram: Array, cross: Array) -> Array:
+def _descended(xp: Namespace, gram: Array, cross: Array) -> Array:
     # Accelerated projected gradient, restarted where a step goes uphill: for what pivoting could not end.
     step = 1.0 / float(xp.linalg.matrix_norm(gram, ord=2))
     x = onto_simplex(cross * step)

@@ -73,8 +73,8 @@ class BetaLoss:
             return Terms(block.times(Ht), W @ (Ht.T @ Ht), loss)
         if self.at_nonzeros(block):
             sums = sums_for_W(block, Ht)
-            found = ratio_sums(block.csr, W, Ht, self.lower_bound, logs=want_loss)
-            return Terms(found.product, sums, _from_logs(block, W, sums, found.logs) if want_loss else 0.0)
+            ratios = ratio_sums(block.csr, W, Ht, self.lower_bound, logs=want_loss)
+            return Terms(ratios.product, sums, _from_logs(block, W, sums, ratios.logs) if want_loss else 0.0)
         xp = block.xp
 
         def visit(start: int, stop: int) -> tuple[Any, Any, Any]:
@@ -95,8 +95,8 @@ class BetaLoss:
         if self._gram_form(block):
             return Terms(block.transposed_times(W), Ht @ block.weighted_gram(W))
         if self.at_nonzeros(block):
-            found = ratio_sums(block.transposed, Ht, W, self.lower_bound, weights=block.weights)
-            return Terms(found.product, sums_for_H(block, W))
+            ratios = ratio_sums(block.transposed, Ht, W, self.lower_bound, weights=block.weights)
+            return Terms(ratios.product, sums_for_H(block, W))
         xp = block.xp
         weighted = block.weighted(W)
 
@@ -114,8 +114,8 @@ class BetaLoss:
         if self._gram_form(block) and block.is_sparse:
             return self._gram_loss(block, W, Ht)
         if self.at_nonzeros(block):
-            found = ratio_sums(block.csr, W, Ht, self.lower_bound, product=False, logs=True)
-            return _from_logs(block, W, sums_for_W(block, Ht), found.logs)
+            ratios = ratio_sums(block.csr, W, Ht, self.lower_bound, product=False, logs=True)
+            return _from_logs(block, W, sums_for_W(block, Ht), ratios.logs)
         return self._dense_loss(block, W, Ht)
 
     def _gram_form(self, block: LocalMatrix) -> bool:

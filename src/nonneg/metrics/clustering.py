@@ -44,8 +44,8 @@ def normalized_mutual_information(y_true: Any, y_pred: Any, *, unlabeled: Any = 
     """
     from sklearn.metrics import normalized_mutual_info_score
 
-    true, found = _label_pairs(y_true, y_pred, unlabeled)
-    return float(np.clip(normalized_mutual_info_score(true, found, average_method="geometric"), 0.0, 1.0))
+    true, predicted = _label_pairs(y_true, y_pred, unlabeled)
+    return float(np.clip(normalized_mutual_info_score(true, predicted, average_method="geometric"), 0.0, 1.0))
 
 
 def purity(y_true: Any, y_pred: Any, *, unlabeled: Any = None) -> float:
@@ -117,21 +117,21 @@ def _counts(y_true: Any, y_pred: Any, unlabeled: Any) -> Any:
 
 
 def _label_pairs(y_true: Any, y_pred: Any, unlabeled: Any) -> tuple[Any, Any]:
-    true, found = _labels(y_true, "y_true"), _labels(y_pred, "y_pred")
-    if true.size != found.size:
+    true, predicted = _labels(y_true, "y_true"), _labels(y_pred, "y_pred")
+    if true.size != predicted.size:
         raise ShapeError(
             f"Expected the same number of labels in `y_true` and `y_pred`, got {true.size} and "
-            f"{found.size}. Pass one label per sample, in the same order."
+            f"{predicted.size}. Pass one label per sample, in the same order."
         )
     if unlabeled is not None:
         labeled = true != unlabeled
-        true, found = true[labeled], found[labeled]
+        true, predicted = true[labeled], predicted[labeled]
     if true.size == 0:
         raise InvalidDataError(
             "Expected at least one sample with a class, got none. The score is not defined."
         )
     # As numbers: labels of any type, however many.
-    return tuple(np.unique(labels, return_inverse=True)[1] for labels in (true, found))  # type: ignore[return-value]
+    return tuple(np.unique(labels, return_inverse=True)[1] for labels in (true, predicted))  # type: ignore[return-value]
 
 
 def _labels(labels: Any, name: str) -> Any:

@@ -96,8 +96,8 @@ class Matching(NamedTuple):
     Parameters
     ----------
     permutation : array of shape (n_matched,)
-        Entry i is the row of `found` that matches true component i, so that ``found[permutation]`` is in the
-        order of the true ones; -1 where there is no match.
+        Entry i is the row of `estimated` that matches true component i, so that ``estimated[permutation]`` is
+        in the order of the true ones; -1 where there is no match.
     cosines : array of shape (n_matched,)
         The cosines of the pairs; 0 where there is no match.
     """
@@ -106,14 +106,14 @@ class Matching(NamedTuple):
     cosines: np.ndarray[Any, np.dtype[np.float64]]
 
 
-def match_components(true: Any, found: Any) -> Matching:
+def match_components(true: Any, estimated: Any) -> Matching:
     """Return the one-to-one matching of components with the largest sum of cosines.
 
     Parameters
     ----------
     true : array-like of shape (k, n_features)
         Components in rows.
-    found : array-like of shape (l, n_features)
+    estimated : array-like of shape (l, n_features)
         Components in rows; l may differ from k.
 
     Returns
@@ -126,8 +126,8 @@ def match_components(true: Any, found: Any) -> Matching:
     -----
     The Hungarian method, O(k^3).
     """
-    first, second = checked_rows(true, found)
-    cosines = unit_rows(first, "true") @ unit_rows(second, "found").T
+    first, second = checked_rows(true, estimated)
+    cosines = unit_rows(first, "true") @ unit_rows(second, "estimated").T
     rows, columns = linear_sum_assignment(cosines, maximize=True)
     permutation = np.full(first.shape[0], -1, dtype=np.intp)
     permutation[rows] = columns
@@ -136,14 +136,14 @@ def match_components(true: Any, found: Any) -> Matching:
     return Matching(permutation, np.clip(best, -1.0, 1.0))
 
 
-def spectral_angles(true: Any, found: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return the angle of every true spectrum with every found one, in degrees.
+def spectral_angles(true: Any, estimated: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return the angle of every true spectrum with every estimated one, in degrees.
 
     Parameters
     ----------
     true : array-like of shape (k, n_features)
         Spectra in rows.
-    found : array-like of shape (l, n_features)
+    estimated : array-like of shape (l, n_features)
         Spectra in rows.
 
     Returns
@@ -152,8 +152,8 @@ def spectral_angles(true: Any, found: Any) -> np.ndarray[Any, np.dtype[np.float6
         0 for the same direction, whatever the brightness; 90 for a right angle. A spectrum of zeros has no
         direction and is at a right angle to all.
     """
-    first, second = checked_rows(true, found)
-    x, y = unit_rows(first, "true"), unit_rows(second, "found")
+    first, second = checked_rows(true, estimated)
+    x, y = unit_rows(first, "true"), unit_rows(second, "estimated")
     # The half-angle form is accurate for small angles, where the cosine is flat.
     apart = np.linalg.norm(x[:, None, :] - y[None, :, :], axis=2)
     together = np.linalg.norm(x[:, None, :] + y[None, :, :], axis=2)
@@ -161,14 +161,14 @@ def spectral_angles(true: Any, found: Any) -> np.ndarray[Any, np.dtype[np.float6
     return np.where(flat, 90.0, 360.0 * np.arctan2(apart, together) / np.pi)
 
 
-def anchors_found(true: Any, found: Any) -> float:
+def anchors_found(true: Any, estimated: Any) -> float:
     """Return the fraction of the true anchors that were found.
 
     Parameters
     ----------
     true : array-like of int
         Indices of the true anchors.
-    found : array-like of int
+    estimated : array-like of int
         Indices of the selected samples, in any order.
 
     Returns
@@ -176,15 +176,15 @@ def anchors_found(true: Any, found: Any) -> float:
     float
         From 0 to 1.
     """
-    wanted = set(np.asarray(true).ravel().tolist())
-    if not wanted:
+    anchors = set(np.asarray(true).ravel().tolist())
+    if not anchors:
         raise InvalidParameterError("Expected at least one true anchor, got none.")
-    return len(wanted & set(np.asarray(found).ravel().tolist())) / len(wanted)
+    return len(anchors & set(np.asarray(estimated).ravel().tolist())) / len(anchors)
 
 
-def checked_rows(true: Any, found: Any) -> tuple[Any, Any]:
+def checked_rows(true: Any, estimated: Any) -> tuple[Any, Any]:
     """Return two sets of components as arrays."""
-    first, second = np.asarray(true, dtype=np.float64), np.asarray(found, dtype=np.float64)
+    first, second = np.asarray(true, dtype=np.float64), np.asarray(estimated, dtype=np.float64)
     if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:
         raise ShapeError(
             f"Expected two arrays of shape (n_components, n_features) with equal n_features, "

@@ -1,4 +1,4 @@
-"""Distance from the true features: how much found ones mix them, and what is outside their span."""
+"""Distance from the true features: how much estimated ones mix them, and what is outside their span."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from nonneg.metrics.factors import match_components
 
 @dataclass(frozen=True)
 class Mixing:
-    """The decomposition A = A* (Sigma + E) + N of found features A, in the paper's orientation.
+    """The decomposition A = A* (Sigma + E) + N of estimated features A, in the paper's orientation.
 
     Attributes
     ----------
     diagonal : array of shape (n,)
-        The diagonal of Sigma: how much of its own true feature each found one has.
+        The diagonal of Sigma: how much of its own true feature each estimated one has.
     off_diagonal : array of shape (n, n)
-        E: column i contains the coefficients of the other true features in found feature i.
+        E: column i contains the coefficients of the other true features in estimated feature i.
     outside : array of shape (n_features, n)
         N: the part outside the span of the true features.
     normalized_error : float
-        Largest l1 distance of a found from its true feature, both scaled to l1 norm one.
+        Largest l1 distance of an estimated from its true feature, both scaled to l1 norm one.
     """
 
     diagonal: FloatArray
@@ -75,42 +75,42 @@ class Mixing:
         return plus + beta * minus
 
 
-def mixing(true: Any, found: Any, *, match: bool = False) -> Mixing:
-    """Decompose found features into the true ones.
+def mixing(true: Any, estimated: Any, *, match: bool = False) -> Mixing:
+    """Decompose estimated features into the true ones.
 
     Parameters
     ----------
     true : array-like of shape (n, n_features)
         Linearly independent features in rows.
-    found : array-like of shape (n, n_features)
+    estimated : array-like of shape (n, n_features)
         The same number of features in rows.
     match : bool, default False
-        Whether to match the found features to the true ones first; otherwise row i belongs to row i.
+        Whether to match the estimated features to the true ones first; otherwise row i belongs to row i.
 
     Returns
     -------
     Mixing
         Sigma, E and N of Li, Liang and Risteski (2016), assumption (A3).
     """
-    first, second = np.asarray(true, dtype=np.float64), np.asarray(found, dtype=np.float64)
+    first, second = np.asarray(true, dtype=np.float64), np.asarray(estimated, dtype=np.float64)
     if first.ndim != 2 or first.shape != second.shape:
         raise ShapeError(
             f"Expected two arrays of the same shape (n, n_features), got {first.shape} and {second.shape}."
         )
-    for name, features in (("true", first), ("found", second)):
+    for name, features in (("true", first), ("estimated", second)):
         if not np.isfinite(features).all():
             raise NonFiniteDataError(
                 f"Expected finite features, got NaN or infinite entries in `{name}`. Remove them first."
             )
     if match:
         second = second[match_components(first, second).permutation]
-    shares = np.linalg.lstsq(first.T, second.T, rcond=None)[0]
-    diagonal = np.diagonal(shares).copy()
+    coefficients = np.linalg.lstsq(first.T, second.T, rcond=None)[0]
+    diagonal = np.diagonal(coefficients).copy()
     apart = _unit_rows(second) - _unit_rows(first)
     return Mixing(
         diagonal,
-        shares - np.diag(diagonal),
-        second.T - first.T @ shares,
+        coefficients - np.diag(diagonal),
+        second.T - first.T @ coefficients,
         float(np.abs(apart).sum(axis=1).max(initial=0.0)),
     )
 

@@ -53,12 +53,12 @@ def overlapping_modularity(adjacency: Any, memberships: Any, *, receiving: Any =
     >>> overlapping_modularity(pairs, np.kron(np.eye(2), [[1], [1]]))
     0.5
     """
-    matrix, shares = _checked(adjacency, memberships)
-    others = shares if receiving is None else _checked(adjacency, receiving)[1]
+    matrix, weights = _checked(adjacency, memberships)
+    others = weights if receiving is None else _checked(adjacency, receiving)[1]
     sent, received = _degrees(matrix)
     total = float(sent.sum())
-    expected = (sent / total @ shares) * (received / total @ others)
-    within = np.einsum("ij,ij->j", shares, matrix @ others) / total
+    expected = (sent / total @ weights) * (received / total @ others)
+    within = np.einsum("ij,ij->j", weights, matrix @ others) / total
     return float(np.sum(within - expected))
 
 
@@ -90,27 +90,27 @@ def conductance(adjacency: Any, memberships: Any) -> FloatArray:
     >>> conductance(path, [[1, 0], [1, 0], [0, 1], [0, 1]])
     array([0.33333333, 0.33333333])
     """
-    matrix, shares = _checked(adjacency, memberships)
+    matrix, weights = _checked(adjacency, memberships)
     matrix = sp.csr_array(matrix + matrix.T)
     degrees, _ = _degrees(matrix)
     total = float(degrees.sum())
     degrees = degrees / total
-    volumes = degrees @ shares
-    cuts = volumes - np.einsum("ij,ij->j", shares, matrix @ shares) / total
+    volumes = degrees @ weights
+    cuts = volumes - np.einsum("ij,ij->j", weights, matrix @ weights) / total
     smaller = np.minimum(volumes, 1.0 - volumes)
     # The rounding of sums of one.
     empty = smaller <= len(degrees) * np.finfo(np.float64).eps
     return np.where(empty, np.nan, np.clip(cuts / np.where(empty, 1.0, smaller), 0.0, 1.0))
 
 
-def averaged_rank_correlation(true: Any, found: Any, *, nan: str = "error") -> float:
+def averaged_rank_correlation(true: Any, estimated: Any, *, nan: str = "error") -> float:
     """Return Spearman's rank correlation of two membership tables, averaged over the communities.
 
     Parameters
     ----------
     true : array-like or sparse array of shape (n_nodes, k)
         Known memberships, one community per column.
-    found : array-like or sparse array of shape (n_nodes, l)
+    estimated : array-like or sparse array of shape (n_nodes, l)
         Estimated ones, in any order of the columns.
     nan : {"error", "omit"}, default "error"
         Whether nodes without memberships (isolated ones) raise an error or are left out.
@@ -132,11 +132,11 @@ def averaged_rank_correlation(true: Any, found: Any, *, nan: str = "error") -> f
     >>> averaged_rank_correlation(true, [[0.1, 0.9], [0.2, 0.8], [1.0, 0.0]])
     1.0
     """
-    first, second = _table(true, "true"), _table(found, "found")
+    first, second = _table(true, "true"), _table(estimated, "estimated")
     if len(first) != len(second) or not len(first):
         raise ShapeError(
             f"Expected memberships of the same nodes, got {len(first)} rows in `true` and {len(second)} in "
-            "`found`."
+            "`estimated`."
         )
     if nan not in ("error", "omit"):
         raise InvalidParameterError(f"nan must be 'error' or 'omit', got {nan!r}.")
@@ -269,17 +269,17 @@ def _degrees(matrix: SparseMatrix) -> tuple[FloatArray, FloatArray]:
 
 def _checked(adjacency: Any, memberships: Any) -> tuple[SparseMatrix, FloatArray]:
     matrix = sp.csr_array(adjacency, dtype=np.float64)
-    shares = np.nan_to_num(np.asarray(memberships, dtype=np.float64), nan=0.0)
+    weights = np.nan_to_num(np.asarray(memberships, dtype=np.float64), nan=0.0)
     n = matrix.shape[0]
-    if matrix.shape != (n, n) or shares.ndim != 2 or len(shares) != n:
+    if matrix.shape != (n, n) or weights.ndim != 2 or len(weights) != n:
         raise ShapeError(
             f"Expected an adjacency matrix of shape (n_nodes, n_nodes) and memberships of shape (n_nodes, "
-            f"n_communities), got {matrix.shape} and {shares.shape}."
+            f"n_communities), got {matrix.shape} and {weights.shape}."
         )
-    if (matrix.data < 0).any() or (shares < 0).any():
+    if (matrix.data < 0).any() or (weights < 0).any():
         raise NegativeDataError("Expected weights and memberships of at least 0, got negative ones.")
     largest = float(matrix.data.max(initial=0.0))
     if not largest > 0 or not np.isfinite(largest):
         raise InvalidDataError("Expected a graph with at least one edge and finite weights, got none.")
     # In a unit in which sums of huge weights are finite; a power of two changes no digit.
-    return matrix * float(np.ldexp(1.0, -int(np.clip(np.frexp(largest)[1], -1000, 1000)))), shares
+    return matrix * float(np.ldexp(1.0, -int(np.clip(np.frexp(largest)[1], -1000, 1000)))), weights

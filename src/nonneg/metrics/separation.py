@@ -35,7 +35,7 @@ class SeparationScores(NamedTuple):
     sar : array of shape (n_sources,)
         Sources-to-artifacts ratio: against what no source explains.
     permutation : array of int of shape (n_sources,)
-        Entry i is the found source that matches true source i.
+        Entry i is the estimated source that matches true source i.
     """
 
     sdr: FloatArray
@@ -44,14 +44,14 @@ class SeparationScores(NamedTuple):
     permutation: np.ndarray[Any, np.dtype[np.intp]]
 
 
-def separation_scores(true: Any, found: Any, *, distortion: str = "filter") -> SeparationScores:
+def separation_scores(true: Any, estimated: Any, *, distortion: str = "filter") -> SeparationScores:
     """Return SDR, SIR and SAR as BSS Eval defines them, with the best permutation.
 
     Parameters
     ----------
     true : array-like of shape (n_sources, n_samples)
         The sources; none silent.
-    found : array-like of shape (n_sources, n_samples)
+    estimated : array-like of shape (n_sources, n_samples)
         The estimates, in any order; none silent.
     distortion : {"filter", "gain"}, default "filter"
         The distortion that is allowed between a source and its estimate: a filter of 512 samples (by
@@ -79,8 +79,8 @@ def separation_scores(true: Any, found: Any, *, distortion: str = "filter") -> S
     """
     if distortion not in DISTORTIONS:
         raise UnknownNameError.of("distortion", distortion, DISTORTIONS)
-    first, second = _checked(true, found)
-    for name, sources in (("true", first), ("found", second)):
+    first, second = _checked(true, estimated)
+    for name, sources in (("true", first), ("estimated", second)):
         silent = np.flatnonzero(~sources.any(axis=1))
         if silent.size:
             raise InvalidDataError(
@@ -90,12 +90,12 @@ def separation_scores(true: Any, found: Any, *, distortion: str = "filter") -> S
     return _filtered(first, second) if distortion == "filter" else _scaled(first, second)
 
 
-def _filtered(true: FloatArray, found: FloatArray) -> SeparationScores:
+def _filtered(true: FloatArray, estimated: FloatArray) -> SeparationScores:
     module = import_optional("mir_eval.separation", extra="audio", purpose="Scores of separated sources")
     with warnings.catch_warnings():
         # mir_eval announces that this module will move to another package.
         warnings.simplefilter("ignore", FutureWarning)
-        sdr, sir, sar, permutation = module.bss_eval_sources(true, found, compute_permutation=True)
+        sdr, sir, sar, permutation = module.bss_eval_sources(true, estimated, compute_permutation=True)
     if np.any(sdr > np.minimum(sir, sar) + _SLACK):
         warnings.warn(
             "mir_eval's SDR is above SIR or SAR, which is impossible: the sources have too few partials "
@@ -106,11 +106,11 @@ def _filtered(true: FloatArray, found: FloatArray) -> SeparationScores:
     return SeparationScores(sdr, sir, sar, np.asarray(permutation, dtype=np.intp))
 
 
-def _scaled(true: FloatArray, found: FloatArray) -> SeparationScores:
-    # Coordinates in the span of the sources, and what of each found source lies outside it.
+def _scaled(true: FloatArray, estimated: FloatArray) -> SeparationScores:
+    # Coordinates in the span of the sources, and what of each estimated source lies outside it.
     basis, _ = np.linalg.qr(true.T)
-    inside, outlines = found @ basis, true @ basis
-    artifacts = np.square(found - inside @ basis.T).sum(axis=1)
+    inside, outlines = estimated @ basis, true @ basis
+    artifacts = np.square(estimated - inside @ basis.T).sum(axis=1)
     factors = (outlines @ inside.T) / np.square(outlines).sum(axis=1)[:, None]
     targets = factors[:, :, None] * outlines[:, None, :]
     target = np.square(targets).sum(axis=2)
@@ -133,14 +133,14 @@ def _decibels(power: FloatArray, other: FloatArray) -> FloatArray:
         return 10 * np.log10(np.where(power > 0, power / other, 0.0))
 
 
-def _checked(true: Any, found: Any) -> tuple[FloatArray, FloatArray]:
-    first, second = np.asarray(true, dtype=np.float64), np.asarray(found, dtype=np.float64)
+def _checked(true: Any, estimated: Any) -> tuple[FloatArray, FloatArray]:
+    first, second = np.asarray(true, dtype=np.float64), np.asarray(estimated, dtype=np.float64)
     if first.ndim != 2 or first.shape != second.shape or 0 in first.shape:
         raise ShapeError(
             f"Expected two arrays of the same shape (n_sources, n_samples), got {first.shape} and "
             f"{second.shape}."
         )
-    for name, sources in (("true", first), ("found", second)):
+    for name, sources in (("true", first), ("estimated", second)):
         if not np.isfinite(sources).all():
             raise NonFiniteDataError(f"Expected finite samples, the {name} sources contain NaN or infinity.")
     return first, second

@@ -73,11 +73,11 @@ def umass_coherence(documents: Any, words: Any, *, smoothing: float = 0.01) -> F
     if not smoothing > 0:
         raise InvalidParameterError(f"smoothing must be a number above 0, got {smoothing!r}.")
     single, both, _ = _co_occurrences(documents, words)
-    found = np.empty(len(both))
+    coherence = np.empty(len(both))
     for at, (alone, pairs) in enumerate(zip(single, both, strict=True)):
         first, second = np.triu_indices(len(alone), 1)
-        found[at] = 2.0 * np.sum(np.log((pairs[first, second] + smoothing) / alone[first]))
-    return found
+        coherence[at] = 2.0 * np.sum(np.log((pairs[first, second] + smoothing) / alone[first]))
+    return coherence
 
 
 def npmi_coherence(documents: Any, words: Any) -> FloatArray:
@@ -105,7 +105,7 @@ def npmi_coherence(documents: Any, words: Any) -> FloatArray:
     .. [1] Bouma (2009), GSCL; Lau, Newman & Baldwin (2014), EACL.
     """
     single, both, n_documents = _co_occurrences(documents, words)
-    found = np.empty(len(both))
+    coherence = np.empty(len(both))
     for at, (alone, pairs) in enumerate(zip(single, both, strict=True)):
         first, second = np.triu_indices(len(alone), 1)
         if not len(first):
@@ -115,8 +115,8 @@ def npmi_coherence(documents: Any, words: Any) -> FloatArray:
         met = (together > 0) & (together < 1)
         values = np.where(together >= 1, 1.0, -1.0)
         values[met] = np.log(together[met] / expected[met]) / -np.log(together[met])
-        found[at] = values.mean()
-    return found
+        coherence[at] = values.mean()
+    return coherence
 
 
 def cv_coherence(documents: Any, words: Any, *, window_size: int = 110) -> FloatArray:
@@ -180,18 +180,18 @@ def _window_pairs(documents: Any, words: Any, size: int) -> tuple[list[FloatArra
         tokens = [places.get(token, -1) for token in document]
         last = max(1, len(tokens) - size + 1)
         n_windows += last
-        found = np.unique([token for token in tokens if token >= 0])
-        if not len(found):
+        vocabulary = np.unique([token for token in tokens if token >= 0])
+        if not len(vocabulary):
             continue
         # A token at p is in the windows that begin from p - size + 1 to p: ends of runs, then a running sum.
-        runs = np.zeros((last + 1, len(found)))
+        runs = np.zeros((last + 1, len(vocabulary)))
         for p, token in enumerate(tokens):
             if token >= 0:
-                column = int(np.searchsorted(found, token))
+                column = int(np.searchsorted(vocabulary, token))
                 runs[max(0, p - size + 1), column] += 1
                 runs[min(p, last - 1) + 1, column] -= 1
         inside = (np.cumsum(runs[:-1], axis=0) > 0).astype(np.float64)
-        counts[np.ix_(found, found)] += inside.T @ inside
+        counts[np.ix_(vocabulary, vocabulary)] += inside.T @ inside
     for word, at in places.items():
         if not counts[at, at]:
             raise InvalidDataError(

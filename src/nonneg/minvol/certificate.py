@@ -1,4 +1,4 @@
-"""What is known about a minimum-volume fit."""
+"""Certificate of a minimum-volume fit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ZERO = 1e-6
 
 @dataclass(frozen=True)
 class Scatter:
-    """How the rows of W spread over the simplex."""
+    """Scatter of the rows of W over the simplex."""
 
     purity: FloatArray  # the largest weight of each component, relative to the sum of its row
     facets: Any  # the number of samples without each component
@@ -42,8 +42,8 @@ def scatter(data: DataMatrix, W: SampleArray) -> Scatter:
 def _scatter(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[list[Any], Any]]:
     W = to_float64(W)
     sums = W.sum(axis=1, keepdims=True)
-    shares = W / np.where(sums > 0, sums, 1.0)
-    return (), ([shares.max(axis=0)], (shares <= ZERO).sum(axis=0))
+    weights = W / np.where(sums > 0, sums, 1.0)
+    return (), ([weights.max(axis=0)], (weights <= ZERO).sum(axis=0))
 
 
 def stationarity(residual: float, stalled: bool = False) -> Statement:
@@ -119,12 +119,12 @@ def white_level(largest: float, n: int, m: int) -> tuple[float, float]:
     return largest / math.sqrt(mean), 0.5 * 1.268 * width / mean
 
 
-def scattering(found: Scatter, k: int) -> Statement:
+def scattering(scatter: Scatter, k: int) -> Statement:
     """Return the statement about the condition under which the components are identified."""
     # Sufficiently scattered samples hold the cone sum(w) >= sqrt(k - 1) ||w||, whose points reach a largest
     # weight of 2 / k, and touch every facet in k - 1 directions (Huang, Sidiropoulos & Swami 2014, IEEE
     # Trans. Signal Processing 62(1)). Deciding the rest is NP-hard.
-    purity, fewest = float(found.purity.min()), int(found.facets.min())
+    purity, fewest = float(scatter.purity.min()), int(scatter.facets.min())
     needed = 2.0 / k
     quantities = {
         "smallest_purity": purity,

@@ -97,15 +97,15 @@ def advance(problem: Problem, state: State) -> State:
     gradient = problem.gradient(Ht, state)
     inverse = np.linalg.pinv(problem.system(state), hermitian=True)
     moves, bends = state.moves, state.bends
-    found = _searched(problem, state, gradient, inverse)
-    if found is None:
+    accepted = _searched(problem, state, gradient, inverse)
+    if accepted is None:
         # The memory is from another region: go on from the plain update.
         moves, bends = moves[:0], bends[:0]
         new = problem.minimize_majorizer(Ht, state)
-        found = new, problem.fit(new, state.W)
-        if not found[1].loss < state.loss:
+        accepted = new, problem.fit(new, state.W)
+        if not accepted[1].loss < state.loss:
             raise Stalled
-    new, fit = found
+    new, fit = accepted
     move = new - Ht
     bend = problem.gradient(new, fit) - gradient
     if np.sum(move * bend) > FLAT * np.sum(bend * (bend @ inverse)):
@@ -138,16 +138,16 @@ def _applied(state: State, slope: FloatArray, inverse: FloatArray) -> FloatArray
     # Nocedal & Wright (2006), Numerical Optimization, Algorithm 7.4.
     q = slope.reshape(-1)
     pairs = list(zip(state.moves, state.bends, strict=True))
-    shares = []
+    steps = []
     for move, bend in reversed(pairs):
-        shares.append(float(move @ q) / float(move @ bend))
-        q = q - shares[-1] * bend
+        steps.append(float(move @ q) / float(move @ bend))
+        q = q - steps[-1] * bend
     q = (q.reshape(slope.shape) @ inverse).reshape(-1)
     if pairs:
         move, bend = pairs[-1]
         scaled = (bend.reshape(slope.shape) @ inverse).reshape(-1)
         # The majorizer's curvature is never too small.
         q = q * max(float(move @ bend) / float(bend @ scaled), 1.0)
-    for (move, bend), share in zip(pairs, reversed(shares), strict=True):
+    for (move, bend), share in zip(pairs, reversed(steps), strict=True):
         q = q + move * (share - float(bend @ q) / float(move @ bend))
     return q.reshape(slope.shape)

@@ -66,12 +66,12 @@ def minimum_volume(
             f"vertices contains them all."
         )
     verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
-    given = _given_components(init, (k, data.shape[1]))
+    fixed = _given_components(init, (k, data.shape[1]))
     with threads(n_jobs):
         level = noise_level(data, k, noise)
         weight = level.weight(data.shape[0]) if lam is None else float(lam)
         problem = Problem(data, lam=weight, delta=level.sigma**2, nonnegative=True, constraint=constraint)
-        H = initial_components(init, data, k, level, constraint) if given is None else given
+        H = initial_components(init, data, k, level, constraint) if fixed is None else fixed
         saved = None
         if folder is not None:
             saved = Checkpoint.of(
@@ -106,17 +106,17 @@ def _result(problem: Problem, run: Run[State], level: NoiseLevel) -> MinVolResul
     W = simplex_weights(data, Ht.T, problem.constraint)
     error = math.sqrt(squared_residual(data, W, Ht))
     k = state.Ht.shape[1]
-    found = scatter(data, W)
+    spread = scatter(data, W)
     residual = problem.imbalance(state.Ht, state)
     stalled = run.stop_reason is StopReason.STALLED
-    statements = (stationarity(residual, stalled), noise_fit(data, error, k, level), scattering(found, k))
+    statements = (stationarity(residual, stalled), noise_fit(data, error, k, level), scattering(spread, k))
     return MinVolResult(
         W=W,
         H=Ht.T,
         error=error,
         lam=problem.lam,
         noise=level,
-        purity=found.purity,
+        purity=spread.purity,
         n_iter=run.n_iter,
         stop_reason=run.stop_reason,
         history=run.history,

@@ -95,10 +95,10 @@ def dual_from(reduced: Reduced, H: FloatArray, *, regular: bool = True) -> Float
         return H
     start = _regular(flat, (H - mean) @ directions) if regular else (H - mean) @ directions
     try:
-        found = mv_dual(flat, start, reduced.noise.sigma)
+        vertices = mv_dual(flat, start, reduced.noise.sigma)
     except np.linalg.LinAlgError:  # the vertices span no simplex
         return H
-    return mean + found @ directions.T if np.isfinite(found).all() else H
+    return mean + vertices @ directions.T if np.isfinite(vertices).all() else H
 
 
 def _regular(points: FloatArray, vertices: FloatArray) -> FloatArray:
@@ -120,13 +120,13 @@ def best(reduced: Reduced, first: FloatArray) -> FloatArray:
         as_data_matrix(points), lam=noise.weight(len(points)), delta=noise.sigma**2, nonnegative=False,
         constraint=reduced.constraint,
     )  # fmt: skip
-    found = _descended(problem, first)
+    descended = _descended(problem, first)
     proposals = (
         dual_from(reduced, first),
-        dual_from(reduced, found[1], regular=False),
-        2.0 * found[1].mean(axis=0) - found[1],
+        dual_from(reduced, descended[1], regular=False),
+        2.0 * descended[1].mean(axis=0) - descended[1],
     )
-    runs = [found, *(_descended(problem, H) for H in proposals)]
+    runs = [descended, *(_descended(problem, H) for H in proposals)]
     lowest = min(loss for loss, _ in runs)
     return next(H for loss, H in runs if loss <= lowest + TIED * problem.lam)
 
@@ -142,20 +142,20 @@ def mv_dual(points: FloatArray, vertices: FloatArray, sigma: float) -> FloatArra
     coordinates = _barycentric(vertices)
     lowest = (points @ coordinates[:, :-1].T + coordinates[:, -1]).min(axis=0)
     facets = _polar(vertices, center, np.minimum(lowest, 0.0))
-    found = _vertices(facets) + center
+    corners = _vertices(facets) + center
     wide = LARGEST * float(points.std(axis=0).min())
     for _ in range(MAX_SWEEPS):
         for place in range(facets.shape[1]):
             facets = _moved(points - center, facets, place, max(sigma, wide))
-        before, found = found, _vertices(facets) + center
-        center = found.mean(axis=0)
-        size = np.linalg.norm(found - center)
-        settled = np.linalg.norm(found - before) <= SETTLED * size and wide <= sigma
+        before, corners = corners, _vertices(facets) + center
+        center = corners.mean(axis=0)
+        size = np.linalg.norm(corners - center)
+        settled = np.linalg.norm(corners - before) <= SETTLED * size and wide <= sigma
         if not size < np.inf or settled:
             break
         wide *= DECAY
-        facets = _polar(found, center)
-    return found
+        facets = _polar(corners, center)
+    return corners
 
 
 def _barycentric(vertices: FloatArray) -> FloatArray:

@@ -39,7 +39,7 @@ class NoiseLevel:
         return WEIGHT * n_samples * self.sigma**2
 
 
-def noise_level(data: DataMatrix, k: int, given: float | None = None) -> NoiseLevel:
+def noise_level(data: DataMatrix, k: int, known: float | None = None) -> NoiseLevel:
     """Estimate the noise from the largest singular value beyond the first k."""
     # That of a matrix of independent entries is sigma (sqrt(n) + sqrt(m)) (Geman 1980, Annals of Probability
     # 8(2)). Where the rest is no noise but error of the model, shared by many features, the largest value
@@ -53,8 +53,8 @@ def noise_level(data: DataMatrix, k: int, given: float | None = None) -> NoiseLe
     floor = max(LOWEST * float(singular[rank - 1]), eps * float(singular[0])) / math.sqrt(n)
     floor = max(floor, SMALLEST)
     basis = fixed_vectors(values, vectors)[:, :rank]
-    if given is not None:
-        return NoiseLevel(max(float(given), floor), False, basis)
+    if known is not None:
+        return NoiseLevel(max(float(known), floor), False, basis)
     if count <= k:
         return NoiseLevel(floor, False, basis)
     sigma = float(singular[k]) / (math.sqrt(n) + math.sqrt(m))

@@ -51,10 +51,10 @@ class Problem:
 
     def fit(self, Ht: FloatArray, W: SampleArray | None = None) -> Fit:
         """Return the best W for H, given that of a nearby H or none."""
-        given = () if W is None else (W,)
+        guess = () if W is None else (W,)
         (W,), (gram, misfit, square) = self.data.map_reduce_rows(
             _on_simplex,
-            *given,
+            *guess,
             Ht=self.data.to_device(Ht),
             **simplex_system(self.data, Ht, self.constraint),
         )
@@ -159,7 +159,7 @@ def _on_simplex(
     # Differences of Gram matrices would lose the digits of a small residual, which the volume balances.
     for start, stop in block.row_blocks(1 << 20):
         rows = W[start:stop, :]
-        left = block.dense_rows(start, stop) - rows @ Ht.T
-        misfit = misfit + xp.astype(left.T @ rows, xp.float64)
-        square = square + xp.sum(xp.astype(left, xp.float64) ** 2)
+        residual = block.dense_rows(start, stop) - rows @ Ht.T
+        misfit = misfit + xp.astype(residual.T @ rows, xp.float64)
+        square = square + xp.sum(xp.astype(residual, xp.float64) ** 2)
     return (W,), (block.weighted_gram(W), misfit, float(square))

@@ -92,20 +92,22 @@ def _mixing_of_halves(H: FloatArray, halves: tuple[Moments, Moments] | None) -> 
     name, targets = "mixing-on-halves", [H]
     if halves is not None and min(half.total for half in halves) > 0:
         targets = [regression_target(H, half) for half in halves]
-    if len(targets) < 2 or not all(np.isfinite(each).all() and each.any(axis=1).all() for each in targets):
+    if len(targets) < 2 or not all(
+        np.isfinite(target).all() and target.any(axis=1).all() for target in targets
+    ):
         sentence = "The samples of the last iteration came in one batch, which was not split into halves."
         return Statement(name, sentence, None, ALLOWED_MIXING, Verdict.NOT_VERIFIABLE)
-    found = mixing(*targets)
-    diagonal = float(np.abs(found.diagonal - 1.0).max())
-    outside = float((np.abs(found.outside).sum(axis=0) / np.abs(targets[0]).sum(axis=1)).max())
+    mixed = mixing(*targets)
+    diagonal = float(np.abs(mixed.diagonal - 1.0).max())
+    outside = float((np.abs(mixed.outside).sum(axis=0) / np.abs(targets[0]).sum(axis=1)).max())
     sentence = (
         f"Features updated on each half of the samples are mixed by Sigma + E with ||E||_1 = "
-        f"{found.e_norm:.2g} and Sigma within {diagonal:.2g} of the identity; {outside:.2g} of a feature "
+        f"{mixed.e_norm:.2g} and Sigma within {diagonal:.2g} of the identity; {outside:.2g} of a feature "
         "lies outside the span of the others."
     )
     quantities = {"diagonal_off_one": diagonal, "outside": outside}
-    verdict = _verdict(found.e_norm, ALLOWED_MIXING)
-    return Statement(name, sentence, found.e_norm, ALLOWED_MIXING, verdict, quantities)
+    verdict = _verdict(mixed.e_norm, ALLOWED_MIXING)
+    return Statement(name, sentence, mixed.e_norm, ALLOWED_MIXING, verdict, quantities)
 
 
 def _verdict(number: float, threshold: float) -> Verdict:

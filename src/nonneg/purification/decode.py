@@ -21,7 +21,7 @@ NOISE_FACTOR = 3.0
 
 @dataclass(frozen=True)
 class Decoder:
-    """How weights are decoded from a sample y: x = phi(A^+ y)."""
+    """Decoder of weights from a sample y: x = phi(A^+ y)."""
 
     inverse: FloatArray  # the pseudo-inverse of the features
     threshold: FloatArray  # what a value must exceed to be kept

@@ -42,7 +42,7 @@ Select: TypeAlias = Callable[[FloatArray, int], IntArray]
 
 @dataclass(frozen=True)
 class InitQuality:
-    """What the data say about an initialization.
+    """Quality of an initialization, measured on the data.
 
     Attributes
     ----------
@@ -93,13 +93,13 @@ def init_quality(samples: FloatArray, H: FloatArray, eps: float = DOUBLE) -> Ini
     rounding = 8.0 * eps * condition * longest * np.linalg.norm(inverse, axis=1)
     rounding = np.maximum(1e-9 * np.sqrt((values**2).mean(axis=0)), rounding)
     silent = np.flatnonzero((moments.active == 0) | (decoder.threshold <= rounding))
-    shares = regression_target(H, moments) @ inverse.T
-    own = np.diagonal(shares)
+    mixing = regression_target(H, moments) @ inverse.T
+    own = np.diagonal(mixing)
     safe = np.where(np.abs(own) > 1e-3, own, 1e-3)
-    # In units in which all weights are of one size. Row i of `shares` is the new feature i, which is column i
+    # In units in which all weights are of one size. Row i of `mixing` is the new feature i, which is column i
     # in the paper.
     units = np.maximum(weight_scales(values), 1e-300)
-    off_diagonal = -(shares / safe[:, None] * units[:, None] / units).T
+    off_diagonal = -(mixing / safe[:, None] * units[:, None] / units).T
     np.fill_diagonal(off_diagonal, 0.0)
     # What a feature without weights contains is not seen.
     off_diagonal[silent] = 0.0
@@ -191,7 +191,7 @@ def _anchors(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
         )
     points = left[:, :n]
     mean = points.mean(axis=0)
-    kept = np.arange(len(points))
+    rows = np.arange(len(points))
     vertices = points
     # Centered samples lie on no simplex: there the farthest points are taken as they are.
     if np.linalg.norm(mean) * np.sqrt(len(points)) > CENTERED:
@@ -202,8 +202,8 @@ def _anchors(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
         least = NOISE_FACTOR * float(np.linalg.norm(noise * mean / sizes[:n]))
         large = np.flatnonzero(heights > max(least, NEGLIGIBLE * float(heights.mean())))
         if len(large) >= n:
-            kept, vertices = large, points[large] / heights[large, None]
-    chosen = kept[select(vertices, n)]
+            rows, vertices = large, points[large] / heights[large, None]
+    chosen = rows[select(vertices, n)]
     return (points[chosen] * sizes[:n]) @ right[:n]
 
 

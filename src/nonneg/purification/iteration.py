@@ -29,7 +29,7 @@ VANISHED = 1e-12
 
 @dataclass(frozen=True)
 class PurificationState:
-    """What a run passes from iteration to iteration."""
+    """State of a run between iterations."""
 
     H: FloatArray  # the current features, one per row
     threshold: FloatArray  # the current threshold, noise aside
@@ -143,15 +143,15 @@ class Iteration:
         rule = self.options.decode
         threshold = effective_threshold(state, rule)
         try:
-            found = pseudo_inverse(state.H, self.options.pseudo_inverse, state.bases)
-            decoder = Decoder(found.inverse, threshold, rule)
+            inverse = pseudo_inverse(state.H, self.options.pseudo_inverse, state.bases)
+            decoder = Decoder(inverse.inverse, threshold, rule)
             moments = self.samples.moments(decoder, state.reference, state.iteration)
         except SamplesExhausted:
             self.exhausted = True
             raise Stalled from None
         except np.linalg.LinAlgError:
             raise Stalled from None
-        new = updated_state(state, moments, found, self.options)
+        new = updated_state(state, moments, inverse, self.options)
         if self.options.threshold_decay < 1 and new.change <= self.converged:
             # Weights below the threshold are all that is left to be found.
             new = replace(new, threshold=0.0 * new.threshold)
@@ -161,7 +161,7 @@ class Iteration:
 
 @dataclass(frozen=True)
 class OnlineState:
-    """What online purification keeps of the samples so far."""
+    """Summary that online purification keeps of the samples so far."""
 
     state: PurificationState  # features, threshold and noise
     past: Moments | None = None  # decayed moments of the mini-batches that made the features
@@ -178,17 +178,17 @@ def take_in(
 ) -> OnlineState:
     """Decode a batch and add its moments; update the features when `batch_size` samples are pending."""
     state = online.state
-    found = pseudo_inverse(state.H, options.pseudo_inverse, state.bases)
-    decoder = Decoder(found.inverse, effective_threshold(state, options.decode), options.decode)
+    inverse = pseudo_inverse(state.H, options.pseudo_inverse, state.bases)
+    decoder = Decoder(inverse.inverse, effective_threshold(state, options.decode), options.decode)
     batch = moments_of(data, decoder, state.reference)
     pending = batch if online.pending is None else online.pending + batch
-    online = OnlineState(replace(state, bases=found.bases), online.past, pending)
+    online = OnlineState(replace(state, bases=inverse.bases), online.past, pending)
     if pending.total < batch_size:
         return online
     past = pending if online.past is None else online.past.scaled(forget_factor) + pending
     try:
         # The noise is that of the last samples: it shrinks while features improve.
-        return OnlineState(replace(updated_state(state, past, found, options), noise=pending.noise), past)
+        return OnlineState(replace(updated_state(state, past, inverse, options), noise=pending.noise), past)
     except Stalled:
         # A batch that says nothing leaves the features as they are.
         return replace(online, pending=None)

@@ -66,25 +66,25 @@ class Moments:
         return np.sqrt(self.negative_squares / counts)
 
 
-def moments_of(data: DataMatrix, decoder: Decoder, reference: FloatArray, *shares: SampleArray) -> Moments:
+def moments_of(data: DataMatrix, decoder: Decoder, reference: FloatArray, *weights: SampleArray) -> Moments:
     """Decode all samples and return their moments: one pass, two products with the data."""
-    _, (found,) = data.map_reduce_rows(_block_moments, *shares, n_out=0, decoder=decoder, reference=reference)
-    return found
+    _, (sums,) = data.map_reduce_rows(_block_moments, *weights, n_out=0, decoder=decoder, reference=reference)
+    return sums
 
 
 def _block_moments(
-    block: LocalMatrix, *shares: Array, decoder: Decoder, reference: FloatArray
+    block: LocalMatrix, *columns: Array, decoder: Decoder, reference: FloatArray
 ) -> tuple[tuple[()], tuple[Moments]]:
     weights = block.weights
-    for share in shares:
-        weights = share[:, 0] if weights is None else weights * share[:, 0]
+    for column in columns:
+        weights = column[:, 0] if weights is None else weights * column[:, 0]
     if block.container != "sparse":
         rows: Any = block
         sums = decoded_sums(rows.array, decoder.inverse, decoder.threshold, reference, decoder.rule, weights)
         return (), (_centered(reference, *sums),)
     # Sparse blocks have products of their own.
     values = block.times(block.to_device(decoder.inverse.T))
-    threshold, shift = (block.to_device(given) for given in (decoder.threshold, reference))
+    threshold, shift = (block.to_device(vector) for vector in (decoder.threshold, reference))
     extended, counts = decode_block(values, threshold, shift, decoder.rule, weights)
     weighted = extended if weights is None else extended * weights[:, None]
     # The product multiplies by the block's own weights, which are in `weighted` already.
@@ -122,14 +122,14 @@ def regression_target(H: FloatArray, moments: Moments, inverse: FloatArray | Non
     seen = (moments.active > 0) & (squares > CONSTANT * moments.total * moments.mean_weights**2)
     scale = np.where(seen, np.sqrt(np.where(seen, squares, 1.0)), np.inf)
     values, vectors = np.linalg.eigh(moments.gram / np.outer(scale, scale))
-    kept = values > UNSEEN * values[-1]
-    precision = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T / np.outer(scale, scale)
+    large = values > UNSEEN * values[-1]
+    precision = (vectors[:, large] / values[large]) @ vectors[:, large].T / np.outer(scale, scale)
     # From the residual, so that small corrections keep their relative accuracy.
-    found: FloatArray = H + precision @ (moments.cross - moments.gram @ H)
+    target: FloatArray = H + precision @ (moments.cross - moments.gram @ H)
     if inverse is None:
-        return found
-    own = np.sum(found * inverse, axis=1)
-    return found / np.where(own > SMALLEST_SHARE, own, 1.0)[:, None]
+        return target
+    own = np.sum(target * inverse, axis=1)
+    return target / np.where(own > SMALLEST_SHARE, own, 1.0)[:, None]
 
 
 def covariance_target(

@@ -23,7 +23,7 @@ STEP_SIZES = {"regression": 1.0, "covariance": 0.5}
 
 @dataclass(frozen=True)
 class Options:
-    """How features are updated and weights decoded."""
+    """Options of the feature updates and of the decoder."""
 
     update: str  # "regression" or "covariance"
     decode: str  # "unshifted", "shifted" or "linear"

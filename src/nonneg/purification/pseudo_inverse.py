@@ -40,28 +40,28 @@ def pseudo_inverse(
         return PseudoInverse(np.linalg.solve(R, Q.T))
     # Rows of the inverse scale with one over the features: with equal norms the tolerances mean the same.
     sizes = np.abs(A).sum(axis=0)
-    found = minimum_l1_rows(A / sizes, bases)
-    rows = found.rows
+    solution = minimum_l1_rows(A / sizes, bases)
+    rows = solution.rows
     norms = np.abs(rows).sum(axis=1)
-    unproved = (found.n_pivots < 0) | (norms > (1 + 1e-6) * np.diagonal(found.dual) + 1e-12)
+    unproved = (solution.n_pivots < 0) | (norms > (1 + 1e-6) * np.diagonal(solution.dual) + 1e-12)
     for i in np.flatnonzero(unproved):
         rows[i] = _by_highs(A / sizes, int(i))
-    return PseudoInverse(rows / sizes[:, None], found.bases, int(np.maximum(found.n_pivots, 0).sum()))
+    return PseudoInverse(rows / sizes[:, None], solution.bases, int(np.maximum(solution.n_pivots, 0).sum()))
 
 
 def _by_highs(A: FloatArray, row: int) -> FloatArray:
     m, n = A.shape
     target = np.zeros(n)
     target[row] = 1.0
-    found = linprog(
+    solution = linprog(
         np.ones(2 * m), A_eq=np.hstack([A.T, -A.T]), b_eq=target, bounds=(0, None), method="highs"
     )
-    if found.x is None:
+    if solution.x is None:
         raise InvalidParameterError(
-            f"The linear program for row {row} of the pseudo-inverse has no solution ({found.message}): the "
-            "features are dependent. Use fewer features, or pseudo_inverse='moore-penrose'."
+            f"The linear program for row {row} of the pseudo-inverse has no solution ({solution.message}): "
+            "the features are dependent. Use fewer features, or pseudo_inverse='moore-penrose'."
         )
-    return found.x[:m] - found.x[m:]
+    return solution.x[:m] - solution.x[m:]
 
 
 def dependent_feature(H: FloatArray) -> int | None:
@@ -70,5 +70,5 @@ def dependent_feature(H: FloatArray) -> int | None:
     left, values, _ = np.linalg.svd(units, full_matrices=False)
     vanishing = values <= DEPENDENT * values[0]
     # All of them: where there are several, nothing fixes a basis of the dependences.
-    shares = np.sum(left[:, vanishing] ** 2, axis=1)
-    return int(first_largest(shares)) if vanishing.any() else None
+    energies = np.sum(left[:, vanishing] ** 2, axis=1)
+    return int(first_largest(energies)) if vanishing.any() else None

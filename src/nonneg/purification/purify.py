@@ -12,7 +12,7 @@ import numpy as np
 from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
 from nonneg._arrays import numpy_dtype
 from nonneg._threads import threads
-from nonneg._typing import Array, FloatArray, SampleArray
+from nonneg._typing import Array, FloatArray, MatrixLike, SampleArray
 from nonneg._warnings import warn_user
 from nonneg.certificates.certificate import Certificate
 from nonneg.data.fingerprint import fingerprint
@@ -96,7 +96,7 @@ class PurificationResult:
 
 
 def purify(
-    X: Any,
+    X: MatrixLike,
     init: Any,
     *,
     update: str = "regression",
@@ -266,13 +266,13 @@ def purify(
 def _initialized(
     samples: Samples, H: FloatArray, options: Options, balance: bool
 ) -> tuple[PurificationState, InitQuality]:
-    some = samples.subsample()
-    quality = init_quality(some, H, float(np.finfo(numpy_dtype(samples.dtype)).eps))
+    sample = samples.subsample()
+    quality = init_quality(sample, H, float(np.finfo(numpy_dtype(samples.dtype)).eps))
     if not balance:
-        return initial_state(some, H, options), quality
-    values = some @ left_inverse(H, "moore-penrose").inverse.T
+        return initial_state(sample, H, options), quality
+    values = sample @ left_inverse(H, "moore-penrose").inverse.T
     scales = balancing_scales(np.where(values > quality.threshold, values, 0.0))
-    return replace(initial_state(some, H * scales[:, None], options), balancing=scales), quality
+    return replace(initial_state(sample, H * scales[:, None], options), balancing=scales), quality
 
 
 def _result(

@@ -33,7 +33,7 @@ class SamplesExhausted(Exception):
 
 
 class Samples(Protocol):
-    """What an iteration may ask for."""
+    """Interface of the samples for an iteration."""
 
     n_columns: int
     dtype: Any
@@ -102,8 +102,8 @@ class BatchStream:
         if self._head is not None:
             batch, self._head = self._head, None
             return batch
-        given = next(self._batches, _END)
-        return None if given is _END else _checked(given, self.n_columns)
+        block = next(self._batches, _END)
+        return None if block is _END else _checked(block, self.n_columns)
 
     def moments(self, decoder: Decoder, reference: FloatArray, iteration: int) -> Moments:
         """Return the moments of the next samples, or of all."""
@@ -162,13 +162,13 @@ def is_stream(X: Any) -> bool:
 
 
 def _opened(batches: Any) -> Iterator[Any]:
-    given = batches() if callable(batches) and not isinstance(batches, Iterable) else batches
-    if not isinstance(given, Iterable):
+    source = batches() if callable(batches) and not isinstance(batches, Iterable) else batches
+    if not isinstance(source, Iterable):
         raise InvalidParameterError(
-            f"X is a function that returned {type(given).__name__}. Pass one without arguments that returns "
+            f"X is a function that returned {type(source).__name__}. Pass one without arguments that returns "
             "an iterator of batches, such as a generator function."
         )
-    return iter(given)
+    return iter(source)
 
 
 def spread_rows(data: DataMatrix, most: int = SUBSAMPLE) -> FloatArray:

@@ -1,1 +1,1 @@
-"""How many components: estimates of the rank."""
+"""Estimates of the rank, the number of components."""

@@ -14,6 +14,7 @@ from nonneg._html import element, table
 from nonneg._interruption import ended_by_interrupt
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
+from nonneg._typing import MatrixLike
 from nonneg.data import DataMatrix
 from nonneg.data.door import Request, wrap
 from nonneg.exceptions import (
@@ -114,25 +115,25 @@ class RankComparison:
         RankComparison
             Equal to the one they came from.
         """
-        estimates = {name: RankResult.from_dict(each) for name, each in values["estimates"].items()}
+        estimates = {name: RankResult.from_dict(entry) for name, entry in values["estimates"].items()}
         return cls(int(values["rank"]), str(values["reason"]), estimates, values["left_out"])
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name}: {estimate.rank}" for name, estimate in self.estimates.items())
-        return f"RankComparison(rank={self.rank}; {said}. {self.reason})"
+        ranks = ", ".join(f"{name}: {estimate.rank}" for name, estimate in self.estimates.items())
+        return f"RankComparison(rank={self.rank}; {ranks}. {self.reason})"
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, int | str, str]] = [
-            (name, each.rank, each.reason) for name, each in self.estimates.items()
+            (name, result.rank, result.reason) for name, result in self.estimates.items()
         ]
         rows += [(name, "left out", why) for name, why in self.left_out.items()]
-        said = element("p", f"{self.rank} components: {self.reason}")
-        return said + table(["method", "components", "reason"], rows)
+        text = element("p", f"{self.rank} components: {self.reason}")
+        return text + table(["method", "components", "reason"], rows)
 
 
 @ended_by_interrupt()
 def compare_ranks(
-    X: Any,
+    X: MatrixLike,
     *,
     methods: Sequence[str] | None = None,
     k_min: int = 2,
@@ -214,9 +215,9 @@ def automatic_rank(
         problem = rank_problem(data, 2, None, None)
         signed = data.extremes()[0] < 0
         chosen = [spectrum.NAME] if signed else methods
-        found = _compared(problem, chosen, 0, {}, MAX_SAMPLES, verbose, None)
-    notes = ["Held-out errors need data without negative entries."] if signed else found.left_out.values()
-    return replace(found, reason=" ".join([found.reason, *notes]))
+        result = _compared(problem, chosen, 0, {}, MAX_SAMPLES, verbose, None)
+    notes = ["Held-out errors need data without negative entries."] if signed else result.left_out.values()
+    return replace(result, reason=" ".join([result.reason, *notes]))
 
 
 def _compared(

@@ -15,7 +15,7 @@ from nonneg._arguments import is_count
 from nonneg._arrays import computed, to_float64, to_numpy
 from nonneg._random import Seed, generator
 from nonneg._threads import parallel_for
-from nonneg._typing import Array, FloatArray, IntArray
+from nonneg._typing import Array, FloatArray, IntArray, MatrixLike
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.local import local_matrix
@@ -114,7 +114,7 @@ class BiCrossValidation:
 
     what = "blocks of entries"
 
-    def __init__(self, X: Any, rows: IntArray, columns: IntArray, k_max: int) -> None:
+    def __init__(self, X: MatrixLike, rows: IntArray, columns: IntArray, k_max: int) -> None:
         other_rows = np.setdiff1d(np.arange(X.shape[0]), rows)
         other_columns = np.setdiff1d(np.arange(X.shape[1]), columns)
         self.held = local_matrix(X[rows][:, columns])
@@ -138,7 +138,7 @@ class WoldHoldout:
 
     what = f"{100 * SHARE:.0f}% of the entries at a time"
 
-    def __init__(self, X: Any, mask: Any, rows: IntArray, columns: IntArray, k_max: int) -> None:
+    def __init__(self, X: MatrixLike, mask: Any, rows: IntArray, columns: IntArray, k_max: int) -> None:
         self.rows, self.columns = rows, columns
         self.truth = np.asarray(X[rows, columns], dtype=np.float64).ravel()
         self.largest = float(X.max())
@@ -171,7 +171,7 @@ class _Fits:
 
 
 def _folds(
-    X: Any, mask: Any, n_folds: int, k_max: int, rng: np.random.Generator
+    X: MatrixLike, mask: Any, n_folds: int, k_max: int, rng: np.random.Generator
 ) -> tuple[Sequence[Holdout], int]:
     """Draw what each fold holds out; return also the largest rank that a fold can fit."""
     side = min(X.shape)
@@ -231,7 +231,7 @@ class Search:
         """Add candidates; `stop_early` ends where several in a row are clearly worse than the best."""
         n_folds = len(self.folds)
         for place, k in enumerate(candidates):
-            tried = [self.by_rank[each] for each in candidates[:place]]
+            tried = [self.by_rank[rank] for rank in candidates[:place]]
             if stop_early and tried and _is_past_best(np.stack(tried, axis=1), PATIENCE):
                 break
             if k in self.by_rank:

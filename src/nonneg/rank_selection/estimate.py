@@ -12,6 +12,7 @@ from nonneg._interruption import ended_by_interrupt
 from nonneg._random import Seed
 from nonneg._registry import Entry, Registry
 from nonneg._threads import threads
+from nonneg._typing import MatrixLike
 from nonneg.data.door import Request, wrap
 from nonneg.exceptions import InvalidParameterError, NonnegWarning
 from nonneg.rank_selection import cross_validation, spectrum
@@ -41,7 +42,7 @@ METHODS: Registry[Entry] = Registry(
 
 @ended_by_interrupt()
 def estimate_rank(
-    X: Any,
+    X: MatrixLike,
     *,
     method: str = "singular-value-ratio",
     k_min: int = 2,
@@ -160,17 +161,17 @@ def estimate_rank(
         return result
 
 
-def checked_method_params(given: Any) -> dict[str, Any]:
+def checked_method_params(params: Any) -> dict[str, Any]:
     """Return the parameters of a method as a dict."""
-    if given is None:
+    if params is None:
         return {}
-    if not isinstance(given, Mapping):
-        raise InvalidParameterError(f"method_params must be None or a dict, got {given!r}.")
-    return dict(given)
+    if not isinstance(params, Mapping):
+        raise InvalidParameterError(f"method_params must be None or a dict, got {params!r}.")
+    return dict(params)
 
 
-def checked_max_samples(given: Any) -> int | None:
+def checked_max_samples(value: Any) -> int | None:
     """Return the maximum number of samples to fit."""
-    if given is not None and not is_count(given, 10):
-        raise InvalidParameterError(f"max_samples must be None or an integer of at least 10, got {given!r}.")
-    return None if given is None else int(given)
+    if value is not None and not is_count(value, 10):
+        raise InvalidParameterError(f"max_samples must be None or an integer of at least 10, got {value!r}.")
+    return None if value is None else int(value)

@@ -192,11 +192,11 @@ class RankResult:
         return f"RankResult(rank={self.rank}, method={self.method!r}: {self.reason})"
 
     def _repr_html_(self) -> str:
-        said = element("p", f"{self.rank} components by {self.method}: {self.reason}")
+        text = element("p", f"{self.rank} components by {self.method}: {self.reason}")
         if self.curve is None:
-            return said
+            return text
         rows = zip(self.curve.candidates, self.curve.mean.tolist(), self.curve.spread.tolist(), strict=True)
-        return said + table(["components", self.curve.name, "spread"], rows)
+        return text + table(["components", self.curve.name, "spread"], rows)
 
 
 def scores_of(curve: RankCurve) -> dict[int, float]:

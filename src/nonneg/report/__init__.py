@@ -1,1 +1,1 @@
-"""What a person reads after a run: records, tables, figures and one self-contained page."""
+"""Report on a run: records, tables, figures and one self-contained page."""

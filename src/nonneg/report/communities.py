@@ -85,11 +85,11 @@ def _by_label(labels: Mapping[str, Any]) -> list[Any]:
         {str(labels["name"]): name} | {f"community {at}": int(count) for at, count in enumerate(counts)}
         for name, counts in list(zip(labels["labels"], labels["counts"], strict=True))[:_N_LISTED]
     ]
-    told = (
+    note = (
         f"Agreement of main communities with {labels['name']}: {words.percent(labels['accuracy'])} of the "
         f"nodes, normalized mutual information {labels['nmi']:.3f}, adjusted Rand index {labels['ari']:.3f}."
     )
-    return [f"Communities and {labels['name']}", told, rows]
+    return [f"Communities and {labels['name']}", note, rows]
 
 
 def _graph(model: Any) -> dict[str, Any] | None:

@@ -46,7 +46,7 @@ def describe(
     result = {
         **picked(model, "n_endmembers_", "constraint", "relative_error_"),
         "method": model.result_.method,
-        "how": model.result_.facts.get("how"),
+        "how": model.result_.details.get("how"),
         "estimates": model.n_endmembers_estimates_,
         "mean_angle": None if match is None else float(np.nanmean(match.angles)),
         "seconds": seconds,
@@ -63,7 +63,7 @@ def describe(
     colors, table = drawings.colors(k), words.rows_of(endmembers, *endmembers[0])
     estimates = ", ".join(f"{name} {number}" for name, number in (result["estimates"] or {}).items())
     estimated = f"The number of endmembers was estimated: {estimates}." if estimates else None
-    told = [
+    notes = [
         words.explained(k, "endmember", model.relative_error_, "the image").rstrip("."),
         match and f"they are {result['mean_angle']:.3g}° from known spectra on average",
         data["n_unexplained"] and f"they do not explain {words.counted(data['n_unexplained'], 'pixel')}",
@@ -72,7 +72,7 @@ def describe(
     return Record(
         "unmix",
         f"Unmixing of {title}",
-        f"{'; '.join(filter(None, told))}.",
+        f"{'; '.join(filter(None, notes))}.",
         ["n_endmembers", "relative_error", "n_pixels", "seconds"],
         data,
         result,

@@ -142,11 +142,11 @@ def lines(x: Sequence[float], curves: Any, colors: Sequence[str], names: tuple[s
     return drawing(figure, f"{names[1].capitalize()} by {names[0]}")
 
 
-def signature(shares: Sequence[float], title: str) -> Raw:
+def signature(spectrum: Sequence[float], title: str) -> Raw:
     """Draw the 96 channels of a mutational signature in the usual six colors."""
     figure, axes = panel(5.2, 1.9, y="mutations, %", grid=False)
     channel_colors = [SUBSTITUTION_COLORS[name[2:5]] for name in CHANNELS]
-    axes.bar(np.arange(96), 100 * np.asarray(shares, dtype=float), width=0.75, color=channel_colors)
+    axes.bar(np.arange(96), 100 * np.asarray(spectrum, dtype=float), width=0.75, color=channel_colors)
     axes.set_xticks(np.arange(6) * 16 + 7.5, list(SUBSTITUTION_COLORS))
     axes.set_title(title, color=INK, fontsize=11)
     return drawing(figure, title)

@@ -84,9 +84,9 @@ def build_page(record: Record) -> str:
 def failures(record: Record) -> list[str]:
     """Say for the terminal what failed, and what to do about it: problems first."""
     statements = [one for one in map(Statement.from_dict, record.certificate) if not one.is_detail]
-    said = [f"{one.headline} {one.sentence} {one.advice}" for one in statements if one.headline]
+    alerts = [f"{one.headline} {one.sentence} {one.advice}" for one in statements if one.headline]
     cautions = [_title(one.name) for one in statements if one.grade == "caution"]
-    return [*said, f"Cautions in the certificate: {', '.join(cautions)}."] if cautions else said
+    return [*alerts, f"Cautions in the certificate: {', '.join(cautions)}."] if cautions else alerts
 
 
 def shown_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[list[Any], bool]]:
@@ -155,11 +155,11 @@ def _card(title: str, *content: Any, badge: Raw | None = None) -> Raw:
 
 def _statement(statement: Statement) -> Raw:
     """Return the card of a statement of the certificate."""
-    told = element("p", f"{statement.sentence} {statement.advice}".rstrip())
+    text = element("p", f"{statement.sentence} {statement.advice}".rstrip())
     limit = "" if statement.threshold is None else f", threshold {number(statement.threshold)}"
     value = None if statement.number is None else element("p", f"Value {number(statement.number)}{limit}.")
     badge = element("span", statement.badge, class_=f"badge {statement.grade}")
-    return _card(_title(statement.name), told, value, badge=badge)
+    return _card(_title(statement.name), text, value, badge=badge)
 
 
 def _title(name: str) -> str:

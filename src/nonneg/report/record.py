@@ -35,7 +35,7 @@ Writer = Callable[[Path], Any]
 
 @dataclass
 class Record:
-    """What a run produced; result.json holds all but the last three fields, and the page shows no more."""
+    """Output of a run; result.json holds all but the last three fields, and the page shows no more."""
 
     command: str
     title: str

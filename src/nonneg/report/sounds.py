@@ -125,10 +125,10 @@ def _spectrograms(signals: FloatArray, rate: int, names: Sequence[str]) -> list[
     # Where sources cancel each other, they are louder than the recording.
     power = np.maximum(power / max(float(power.max()), 1e-300), 10 ** (-_DECIBELS / 10))
     pictures = [drawings.shades(1 + 10 / _DECIBELS * np.log10(cells), 1.0) for cells in power]
-    told = (
+    note = (
         f"Spectrograms, all in the same shades: white is {_DECIBELS:.0f} dB below the loudest. Time runs to "
         f"the right, {n / rate:.3g} s; frequencies upward, from {pitches[0]:.0f} to {pitches[-1]:.0f} Hz on "
         "a logarithmic scale."
     )
     shown = [(picture, name, None) for picture, name in zip(pictures, names, strict=True)]
-    return [told, block("pictures", pictures=shown, kind="huge")]
+    return [note, block("pictures", pictures=shown, kind="huge")]

@@ -60,9 +60,9 @@ def describe_fit(
     # by their units.
     relative = H if scale is None else H / scale
     parts = W.astype(np.float64) * np.linalg.norm(relative.astype(np.float64), axis=1)
-    shares = np.linalg.norm(parts, axis=0)
-    shares /= max(float(shares.sum()), np.finfo(float).tiny)
-    listed = np.argsort(-shares, kind="stable")[:_N_LISTED].tolist()
+    norms = np.linalg.norm(parts, axis=0)
+    norms /= max(float(norms.sum()), np.finfo(float).tiny)
+    listed = np.argsort(-norms, kind="stable")[:_N_LISTED].tolist()
     error = observed_relative_error(data.X, W, relative, scale)
     q = None if residuals is None else _residual_sums(residuals, k)
     groups = [] if data.labels is None else group_means(parts, data.labels)
@@ -79,13 +79,13 @@ def describe_fit(
     sides = {"features": (relative, data.column_names), "samples": (W.T, data.row_names)}
     named: dict[str, Any] = {what: side for what, side in sides.items() if side[1] is not None}
     table = [
-        {"component": at, "share": words.percent(shares[at])}
+        {"component": at, "share": words.percent(norms[at])}
         | {what: words.strongest(own[at], names, _N_TOP) for what, (own, names) in named.items()}
         for at in listed
         if named
     ]
     pictures = [
-        (drawings.shades(row.reshape(image_shape), row.max()), f"{at} ({words.percent(shares[at])})", None)
+        (drawings.shades(row.reshape(image_shape), row.max()), f"{at} ({words.percent(norms[at])})", None)
         for at, row in zip(listed, H[listed], strict=True)
         if image_shape
     ]
@@ -143,11 +143,11 @@ def _residual_sums(residuals: FloatArray, n_components: int) -> dict[str, Any]:
     squares = np.square(residuals[np.isfinite(residuals)])
     near, expected = squares <= FAR**2, squares.size - n_components * sum(residuals.shape)
     true, robust = float(squares.sum()), float(squares[near].sum())
-    told = (
+    note = (
         f"Q(true) {true:.1f}, Q(robust) {robust:.1f}, Q/expected {true / max(expected, 1):.3g}; entries more "
         f"than {FAR:g} uncertainties from the model: {np.count_nonzero(~near)}."
     )
-    return {"q_true": true, "q_robust": robust, "q_expected": expected, "sentence": told}
+    return {"q_true": true, "q_robust": robust, "q_expected": expected, "sentence": note}
 
 
 def _outweighed(data: Table, loss: str | float = "frobenius", scale: Any = None) -> list[str]:
@@ -170,11 +170,11 @@ def scaled(X: Any, kind: str) -> Any:
 def group_means(parts: FloatArray, labels: Sequence[Any]) -> list[dict[str, Any]]:
     """Return every group of samples with its size and the mean share of each component."""
     codes = np.array([str(label) for label in labels])
-    shares = parts / np.maximum(parts.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    usage = parts / np.maximum(parts.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     # Numbers in their order, not in that of the alphabet.
     names = sorted(set(codes.tolist()), key=lambda name: (len(name) * name.isdecimal(), name))
     return [
-        {"group": name, "n_samples": int(np.sum(codes == name)), "shares": shares[codes == name].mean(axis=0)}
+        {"group": name, "n_samples": int(np.sum(codes == name)), "shares": usage[codes == name].mean(axis=0)}
         for name in names
     ]
 
@@ -302,7 +302,7 @@ def describe_consensus(
     command, one, of = "consensus", "program", "Consensus programs"
     if consensus is not model:
         command, one, of = "signatures", "signature", "Mutational signatures"
-    best = next(each for each in consensus.ranks_ if each.n_components == consensus.n_components_)
+    best = next(rank for rank in consensus.ranks_ if rank.n_components == consensus.n_components_)
     restarts, k, stable, reason = consensus.restarts_, best.n_components, are_stable(best), model.rank_reason_
     measures = {name: getattr(best, name).tolist() for name in ("stability", "recurrence", "usage")}
     programs = words.entries_of(number=range(k), stable=map(bool, stable), **measures)
@@ -312,7 +312,7 @@ def describe_consensus(
         else:
             program["spectrum"] = model.signatures_[at]
             program |= {} if matches is None else asdict(matches[at])
-    n_stable, ranks = int(np.sum(stable)), [each.row() for each in consensus.ranks_]
+    n_stable, ranks = int(np.sum(stable)), [rank.row() for rank in consensus.ranks_]
     result = {
         "n_components": k,
         **picked(best, "error", "n_outliers"),
@@ -329,7 +329,7 @@ def describe_consensus(
     rows = words.rows_of(programs, "number", *measures, "top_genes", "name", "nearest", "cosine")
     table = [{one: row.pop("number"), **row} for row in rows]
     spectra = [
-        {"shares": program["spectrum"], "title": f"Signature {at}"}
+        {"spectrum": program["spectrum"], "title": f"Signature {at}"}
         for at, program in enumerate(programs)
         if scores is None
     ]
@@ -357,10 +357,10 @@ def _clustergram(best: Any, one: str) -> list[Any]:
     """Return the similarities of some components of all restarts, sorted by cluster."""
     shown = np.linspace(0, len(best.distances) - 1, min(_N_COMPARED, len(best.distances))).round().astype(int)
     near = 1.0 - best.distances[np.ix_(shown, shown)].astype(float) / np.sqrt(2.0)
-    told = (
+    note = (
         f"The {words.counted(len(best.density), one)} of all restarts are compared; "
         f"{words.counted(best.n_outliers, 'outlier')} unlike all others left out. Squares along the diagonal "
         "are clusters that many restarts found."
     )
     picture = (drawings.shades(near, 1.0), f"{one}s of all restarts, by cluster", None)
-    return [told, block("pictures", pictures=[picture], kind="huge")]
+    return [note, block("pictures", pictures=[picture], kind="huge")]

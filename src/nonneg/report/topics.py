@@ -22,7 +22,7 @@ _TREE = (
 
 def describe(model: Any, documents: Any, seconds: float, proportions: Any, **inputs: Any) -> Record:
     """Return the record of topics; `inputs` say how the documents were read, for `nonneg edit-topics`."""
-    shares, k = to_numpy(proportions), model.n_topics_
+    portions, k = to_numpy(proportions), model.n_topics_
     weights = np.sort(model.topics_, axis=1)[:, ::-1].tolist()
     topics = words.entries_of(
         topic=range(k),
@@ -41,7 +41,7 @@ def describe(model: Any, documents: Any, seconds: float, proportions: Any, **inp
     )
     data = {
         "source": documents.source,
-        "n_documents": len(shares),
+        "n_documents": len(portions),
         "n_words": model.n_features_in_,
         "n_used": len(model.word_indices_),
     }
@@ -52,16 +52,16 @@ def describe(model: Any, documents: Any, seconds: float, proportions: Any, **inp
         "seconds": seconds,
     }
     examples: list[Any] = [
-        {"topic": at, "document": documents.names[row], "proportion": words.percent(shares[row, at])}
+        {"topic": at, "document": documents.names[row], "proportion": words.percent(portions[row, at])}
         | ({"text": _beginning(documents.contents[row])} if documents.are_texts else {})
         for at, rows in enumerate(model.representative_documents(documents.contents, _N_EXAMPLES))
         for row in rows.tolist()
         # A bare number of a row tells nothing.
         if documents.are_texts or not documents.names[row].startswith("row ")
     ]
-    table, n_documents = words.rows_of(topics, *_SHOWN), words.counted(len(shares), "document")
+    table, n_documents = words.rows_of(topics, *_SHOWN), words.counted(len(portions), "document")
     merges, selection = model.hierarchy(), model.selection_
-    course = None if documents.times is None else _over_time(model, shares, documents)
+    course = None if documents.times is None else _over_time(model, portions, documents)
     measures = selection and {"modularity": selection["modularity"], "NPMI": selection["npmi"]}
     curves = selection and drawings.curves(
         selection["candidates"], measures, "topics", k, selection["modularity_error"]
@@ -111,14 +111,14 @@ def _over_time(model: Any, proportions: Any, documents: Any) -> dict[str, Any]:
 def _course(course: Mapping[str, Any]) -> list[Any]:
     """Return the blocks of the topics over time."""
     means, periods = np.nan_to_num(np.array(course["proportions"], dtype=float).T), course["periods"]
-    told = f"The mean share of each topic in the documents of a {course['unit']}: over_time.csv."
+    note = f"The mean share of each topic in the documents of a {course['unit']}: over_time.csv."
     rows = drawings.factor_map(means, "topic", f"{periods[0]} to {periods[-1]}", sort=False)
-    return [told, missing_dates(course), rows]
+    return [note, missing_dates(course), rows]
 
 
 def missing_dates(over_time: Mapping[str, Any]) -> str | None:
     """Say how many documents have no date, and name an entry that is not one."""
     count, wrong = over_time["n_missing"], over_time["unreadable"]
     which = f"; not a date: {wrong[0][1][:40]!r} ({wrong[0][0]})" if wrong else ""
-    told = f"{words.counted(count, 'document')} without a date left out of the topics over time{which}."
-    return told if count else None
+    note = f"{words.counted(count, 'document')} without a date left out of the topics over time{which}."
+    return note if count else None

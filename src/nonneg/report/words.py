@@ -52,14 +52,14 @@ def seconds(value: float) -> str:
 
 def lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     """Say where data came from, how a run went about them, how long it took and why it stopped."""
-    told = f"{data['source']} ({product(data['shape'])})" if "shape" in data else str(data["source"])
-    told += f", {counted(data['n_missing'], 'cell')} missing" if data.get("n_missing") else ""
-    told += f", by {result['method']}" if "method" in result else ""
-    told += f", in {seconds(result['seconds'])}" if "seconds" in result else ""
+    text = f"{data['source']} ({product(data['shape'])})" if "shape" in data else str(data["source"])
+    text += f", {counted(data['n_missing'], 'cell')} missing" if data.get("n_missing") else ""
+    text += f", by {result['method']}" if "method" in result else ""
+    text += f", in {seconds(result['seconds'])}" if "seconds" in result else ""
     if "stop_reason" in result:
         reason = result["stop_reason"]["sentence"].strip().rstrip(".").replace("`", "")
-        told += f" and {counted(result['n_iter'], 'iteration')}; it stopped because {reason}"
-    return f"{told}."
+        text += f" and {counted(result['n_iter'], 'iteration')}; it stopped because {reason}"
+    return f"{text}."
 
 
 def product(shape: Iterable[int]) -> str:

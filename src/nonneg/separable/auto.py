@@ -93,12 +93,12 @@ def auto(
     statement = _judged(squares, best, chosen, judge)
     announce(f"anchors by {chosen}: {statement.sentence}", verbose)
     # A method that averages proposes the samples at its vertices.
-    found = replace(proposals[chosen], components=None, members=None)
-    residuals = {name: math.sqrt(float(each.mean())) for name, each in squares.items()}
+    result = replace(proposals[chosen], components=None, members=None)
+    residuals = {name: math.sqrt(float(parts.mean())) for name, parts in squares.items()}
     return replace(
-        found,
-        certificate=found.certificate.with_statements([statement]),
-        facts={**found.facts, "proposals": {name: p.anchors for name, p in proposals.items()}}
+        result,
+        certificate=result.certificate.with_statements([statement]),
+        details={**result.details, "proposals": {name: p.anchors for name, p in proposals.items()}}
         | {"residuals": residuals, "chosen": chosen},
     )
 
@@ -130,9 +130,9 @@ class Judge:
     def of(cls, data: DataMatrix) -> Judge:
         """Return all samples, or evenly spaced ones where there are many."""
         n = data.shape[0]
-        some = data if n <= MANY else rows_of(data, evenly_spaced(n, MANY))
+        judged = data if n <= MANY else rows_of(data, evenly_spaced(n, MANY))
         eps = float(np.finfo(numpy_dtype(data.dtype)).eps)
-        return cls(some, n, (64.0 * eps) ** 2 * some.squared_norm() / some.shape[0])
+        return cls(judged, n, (64.0 * eps) ** 2 * judged.squared_norm() / judged.shape[0])
 
     def squares(self, data: DataMatrix, proposal: SelectionResult) -> FloatArray:
         """Return the squared distances of the samples from the hull of the anchors of a proposal."""
@@ -147,7 +147,7 @@ class Judge:
 
 
 def _judged(squares: Mapping[str, FloatArray], best: str, chosen: str, judge: Judge) -> Statement:
-    sizes = {name: math.sqrt(float(each.mean())) for name, each in squares.items()}
+    sizes = {name: math.sqrt(float(parts.mean())) for name, parts in squares.items()}
     n = judge.samples.shape[0]
     of_all = "" if n == judge.n_samples else f" ({n} of {judge.n_samples} samples, evenly spaced)"
     listed = ", ".join(f"{name} {size:.6g}" for name, size in sizes.items())

@@ -37,20 +37,20 @@ INFORMATIVE_GAP = 0.1
 ESTIMATED = "with W, H and V estimated from the anchors found"
 
 
-def with_statements(found: SelectionResult, points: DataMatrix) -> SelectionResult:
+def with_statements(result: SelectionResult, points: DataMatrix) -> SelectionResult:
     """Add the statements that the method itself has not made."""
     more: list[Statement] = []
-    if found.row_maxima is not None:
-        more.append(margin_statement(found.row_maxima, found.anchors))
-    elif found.best_left is not None and found.scores is not None and len(found.scores):
-        more.append(residual_statement(float(found.scores[0]), float(found.scores[-1]), found.best_left))
-    vertices = to_float64(vertices_of(points, found))
-    if "conditioning" not in found.certificate:
+    if result.row_maxima is not None:
+        more.append(margin_statement(result.row_maxima, result.anchors))
+    elif result.best_left is not None and result.scores is not None and len(result.scores):
+        more.append(residual_statement(float(result.scores[0]), float(result.scores[-1]), result.best_left))
+    vertices = to_float64(vertices_of(points, result))
+    if "conditioning" not in result.certificate:
         more.append(conditioning_statement(vertices))
-    bound = bound_statement(found, vertices, points)
+    bound = bound_statement(result, vertices, points)
     if bound is not None:
         more.append(bound)
-    return replace(found, certificate=found.certificate.with_statements(more)) if more else found
+    return replace(result, certificate=result.certificate.with_statements(more)) if more else result
 
 
 def margin_statement(row_maxima: Any, anchors: IntArray) -> Statement:
@@ -66,16 +66,16 @@ def margin_statement(row_maxima: Any, anchors: IntArray) -> Statement:
     return Statement("anchor-margin", sentence, last - after, 0.0, verdict, {"last": last, "next": after})
 
 
-def residual_statement(first: float, last: float, left: float) -> Statement:
+def residual_statement(first: float, last: float, residual: float) -> Statement:
     """State the largest residual that the anchors of a greedy method leave."""
-    share = left / first if first > 0 else 0.0
+    share = residual / first if first > 0 else 0.0
     sentence = (
-        f"The anchors leave a residual of up to {left:.4g} in a sample, {share:.3g} times the largest before "
-        f"the first anchor; that of the last anchor was {last:.4g} when it was selected."
+        f"The anchors leave a residual of up to {residual:.4g} in a sample, {share:.3g} times the largest "
+        f"before the first anchor; that of the last anchor was {last:.4g} when it was selected."
     )
     # Noise and a missing anchor leave residuals alike.
     verdict = Verdict.HOLDS if share <= 1e-6 else Verdict.NOT_VERIFIABLE
-    quantities = {"first_score": first, "last_score": last, "left": left}
+    quantities = {"first_score": first, "last_score": last, "left": residual}
     return Statement("largest-residual", sentence, share, 1e-6, verdict, quantities)
 
 
@@ -103,14 +103,14 @@ def spa_bound(vertices: FloatArray) -> Bound:
     return Bound(sigma * min(1.0 / (2.0 * math.sqrt(max(1, k - 1))), 0.25) / factor, factor, sigma, longest)
 
 
-def bound_statement(found: SelectionResult, vertices: FloatArray, points: DataMatrix) -> Statement | None:
+def bound_statement(result: SelectionResult, vertices: FloatArray, points: DataMatrix) -> Statement | None:
     """State the recovery bound of a greedy method; None where there is none."""
     n_samples, n_features = points.shape
-    if found.n_components < 2:
+    if result.n_components < 2:
         return None
-    if found.method == "smoothed-spa" and "noise" in found.facts:
-        return _averaged_noise(found, vertices, n_samples)
-    if found.method != "spa" or (points.container == "sparse" and n_samples * n_features > MOST_ENTRIES):
+    if result.method == "smoothed-spa" and "noise" in result.details:
+        return _averaged_noise(result, vertices, n_samples)
+    if result.method != "spa" or (points.container == "sparse" and n_samples * n_features > MOST_ENTRIES):
         return None
     name = "successive projections (Gillis & Vavasis 2014, Theorem 3)"
     noise, bound = mixture_noise(points, vertices), spa_bound(vertices)
@@ -156,16 +156,16 @@ def _left_by_mixtures(
         rows = xp.astype(block.dense_rows(start, stop), xp.float64)
         weights = xp.clip(rows @ inverse, 0.0, None)
         sums = xp.clip(xp.sum(weights, axis=1), 1.0, None)[:, None]
-        left = rows - weights / sums @ vertices
-        squares = [xp.max(xp.sum(each * each, axis=1)) for each in (left, rows)]
+        residuals = rows - weights / sums @ vertices
+        squares = [xp.max(xp.sum(part * part, axis=1)) for part in (residuals, rows)]
         parts.append((math.sqrt(float(squares[0])), math.sqrt(float(squares[1]))))
     return (), ([tuple(np.max(parts, axis=0).tolist())],)
 
 
-def _averaged_noise(found: SelectionResult, vertices: FloatArray, n_samples: int) -> Statement:
+def _averaged_noise(result: SelectionResult, vertices: FloatArray, n_samples: int) -> Statement:
     # The mean of the rows of N in a set of p has a norm of at most ||N||_2 / sqrt(p): the lemma behind subset
     # smoothing (Bhattacharyya & Kannan 2020). ||N||_2 is that of normal noise.
-    noise, p = float(found.facts["noise"]), int(found.facts["n_members"])
+    noise, p = float(result.details["noise"]), int(result.details["n_members"])
     largest = noise * (math.sqrt(n_samples) + math.sqrt(vertices.shape[1]))
     size = float(np.linalg.norm(vertices - vertices.mean(axis=0), axis=1).max())
     number = largest / math.sqrt(p)
@@ -226,8 +226,8 @@ def merit_statements(
     statements = [
         duality_gap_statement(objective, gap), conditioning, support_statement(share, n_outside),
     ]  # fmt: skip
-    wanted = data.shape[0] * len(anchors) <= RECOVERY_SIZE if recovery is None else recovery
-    if not wanted:
+    checked = data.shape[0] * len(anchors) <= RECOVERY_SIZE if recovery is None else recovery
+    if not checked:
         return statements
     H = to_float64(anchor_weights(data, W, sum_to_one=True)).astype(np.float64)
     squares = squared_residuals(data, W)

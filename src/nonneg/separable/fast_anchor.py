@@ -41,7 +41,7 @@ def fast_anchor(
         result,
         anchors=anchors,
         n_passes=(result.n_passes or 0) + len(anchors),
-        facts={"changed_in_clean_up": int((anchors != result.anchors).sum())},
+        details={"changed_in_clean_up": int((anchors != result.anchors).sum())},
     )
 
 
@@ -71,20 +71,20 @@ def _farthest(
     inside = products[:, :-1] - (origin @ basis)[None, :]
     scale = block.row_powers(2.0) + xp.sum(origin * origin)
     apart = xp.clip(scale - 2.0 * products[:, -1], min=0.0)
-    left = xp.clip(apart - xp.sum(inside * inside, axis=1), min=0.0)
+    squares = xp.clip(apart - xp.sum(inside * inside, axis=1), min=0.0)
 
     def squares_of(rows: Array, places: Array) -> Array:
         return squares_outside(rows - origin, basis)
 
-    left = accurate_squares(block, left, scale, tie_tol, squares_of)
-    return (), (block_candidates(block, left, apart, tie_tol, rows=False),)
+    squares = accurate_squares(block, squares, scale, tie_tol, squares_of)
+    return (), (block_candidates(block, squares, apart, tie_tol, rows=False),)
 
 
 def _affine_rule(tie_tol: float) -> GreedyRule:
     basis = GrowingBasis()
     first: list[Array] = []
 
-    def facts(row: Array, n_picks: int) -> dict[str, Any]:
+    def shared(row: Array, n_picks: int) -> dict[str, Any]:
         xp = array_namespace(row)
         row = xp.astype(row, xp.float64)
         if not first:
@@ -92,7 +92,7 @@ def _affine_rule(tie_tol: float) -> GreedyRule:
         direction = None if n_picks == 1 else basis.extended(xp, row - first[0])
         return {"origin": first[0], "direction": direction, "basis": basis.matrix, "tie_tol": tie_tol}
 
-    return GreedyRule(begin=_from_zero, advance=_from_span, facts=facts, n_kept=2, tie_break=(1, tie_tol))
+    return GreedyRule(begin=_from_zero, advance=_from_span, shared=shared, n_kept=2, tie_break=(1, tie_tol))
 
 
 def _from_zero(block: LocalMatrix) -> tuple[tuple[Array, Array], Array]:
@@ -115,18 +115,18 @@ def _from_span(
         # The first anchor becomes the origin: the squared distances are recomputed.
         along = xp.astype(block.times(xp.astype(origin, block.dtype)[:, None]), xp.float64)[:, 0]
         scale = residual[:, 0] + xp.sum(origin * origin)
-        left = xp.clip(scale - 2.0 * along, min=0.0)
+        squares = xp.clip(scale - 2.0 * along, min=0.0)
         original = scale[:, None]
     else:
-        left, scale = residual[:, 0], original[:, 0]
+        squares, scale = residual[:, 0], original[:, 0]
         if direction is not None:
             along = xp.astype(block.times(xp.astype(direction, block.dtype)), xp.float64)[:, 0]
             along = along - xp.sum(origin * direction[:, 0])
-            left = xp.clip(left - along * along, min=0.0)
+            squares = xp.clip(squares - along * along, min=0.0)
 
     def squares_of(rows: Array, places: Array) -> Array:
         rows = rows - origin
         return xp.sum(rows * rows, axis=1) if basis is None else squares_outside(rows, basis)
 
-    left = accurate_squares(block, left, scale, tie_tol, squares_of)
-    return (left[:, None], original), left
+    squares = accurate_squares(block, squares, scale, tie_tol, squares_of)
+    return (squares[:, None], original), squares

@@ -13,7 +13,7 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import is_float32, numpy_dtype, to_float64
 from nonneg._random import Seed, generator
-from nonneg._typing import Array, IntArray
+from nonneg._typing import Array, IntArray, Namespace
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
 from nonneg.iteration import History, Progress, iterate
@@ -152,7 +152,7 @@ def fast_gradient(
         n_iter=run.n_iter,
         stop_reason=run.stop_reason,
         stop_sentence=run.sentence,
-        facts={"first_lam": weight},
+        details={"first_lam": weight},
     )
 
 
@@ -197,8 +197,8 @@ def compressed(data: DataMatrix) -> tuple[Array, Array]:
     whole, weights = xp.concat(parts, axis=0), xp.concat(norms, axis=0)
     if data.shape[1] > data.shape[0]:
         values, vectors = np.linalg.eigh(to_float64(whole))
-        kept = values > 1e-14 * values[-1] if values[-1] > 0 else values == values[-1]
-        low = vectors[:, kept] * np.sqrt(np.clip(values[kept], 0.0, None))
+        large = values > 1e-14 * values[-1] if values[-1] > 0 else values == values[-1]
+        low = vectors[:, large] * np.sqrt(np.clip(values[large], 0.0, None))
         whole = xp.asarray(low, dtype=weights.dtype, device=weights.device)
     return whole, weights
 
@@ -283,7 +283,7 @@ class TraceStep:
         return after, measures
 
 
-def _less_on_diagonal(xp: Any, matrix: Array, amounts: Array) -> Array:
+def _less_on_diagonal(xp: Namespace, matrix: Array, amounts: Array) -> Array:
     if isinstance(matrix, np.ndarray):
         np.einsum("ii->i", matrix)[...] -= amounts
         return matrix

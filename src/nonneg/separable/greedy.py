@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from nonneg._arrays import numpy_dtype, to_float64
-from nonneg._typing import Array, SampleArray
+from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.candidates import Candidate, best_candidate, block_candidates
 from nonneg.iteration import History, StopReason
@@ -30,19 +30,19 @@ def relative_floor(data: DataMatrix) -> float:
 class GreedyRule:
     """The scoring rule of a greedy method."""
 
-    # ``begin(block, **first_facts)`` returns what the rule keeps for the rows of a block (two-dimensional
-    # arrays with one row per sample) and the scores of the rows, a vector; ``advance(block, *kept, **facts)``
-    # the same after a selection. A score may be an upper bound where it is below the best one. Both are
-    # called on the workers that hold the data: they are functions of a module, not closures.
+    # ``begin(block, **first_shared)`` returns the state of the rows of a block (arrays of two dimensions with
+    # one row per sample) and the scores of the rows, a vector; ``advance(block, *state, **shared)`` does so
+    # after a selection. A score may be an upper bound where it is below the best one. Both are called on the
+    # workers that hold the data: they are functions of a module, not closures.
     begin: BlockScore
     advance: BlockScore
-    # ``facts(row, n_picks)`` is called in this process with the selected sample and the number of selections
+    # ``shared(row, n_picks)`` is called in this process with the selected sample and the number of selections
     # so far, and returns the keywords of the next `advance`.
-    facts: Callable[[Array, int], Mapping[str, Any]]
+    shared: Callable[[Array, int], Mapping[str, Any]]
     n_kept: int  # number of arrays that the rule keeps
     # ``refine(data, index, row)`` returns the index to select in place of the best score's, and that sample.
     refine: Callable[[DataMatrix, int, Array], tuple[int, Array]] | None = None
-    first_facts: Mapping[str, Any] | None = None
+    first_shared: Mapping[str, Any] | None = None
     # Tie-breaking: which of the kept arrays decides among rows whose scores are within a fraction of the best
     # one. The largest entry of its first column wins; of those equal up to rounding, the lowest index.
     tie_break: tuple[int, float] | None = None
@@ -57,23 +57,23 @@ def select_greedily(
     relative_floor: float,
     squared: bool = True,
     finish: bool = True,
-    facts: Mapping[str, Any] | None = None,
+    details: Mapping[str, Any] | None = None,
 ) -> SelectionResult:
     """Select samples one after another, each with the best score given those before, until none is left."""
     history, started, n_passes = History(), time.perf_counter(), 0
     share = 0.0 if rule.tie_break is None else rule.tie_break[1]
-    kept: tuple[SampleArray, ...] = ()
+    state: tuple[SampleArray, ...] = ()
     indices: list[int] = []
     scores: list[float] = []
 
     def passed(score: BlockScore, shared: Mapping[str, Any]) -> tuple[int, float, Array]:
-        nonlocal kept, n_passes
-        options = {"score": score, "facts": shared, "tie": rule.tie_break}
-        kept, (candidates,) = data.map_reduce_rows(_scored, *kept, n_out=rule.n_kept, **options)
+        nonlocal state, n_passes
+        options = {"score": score, "shared": shared, "tie": rule.tie_break}
+        state, (candidates,) = data.map_reduce_rows(_scored, *state, n_out=rule.n_kept, **options)
         n_passes += 1
         return best_candidate(candidates, share)
 
-    index, score, row = passed(rule.begin, rule.first_facts or {})
+    index, score, row = passed(rule.begin, rule.first_shared or {})
     floor = relative_floor * score
     for n_picks in range(1, n_components + 1):
         if not score > floor:
@@ -85,7 +85,7 @@ def select_greedily(
         history.record(n_picks, time.perf_counter() - started, {"score": scores[-1]})
         score = float("nan")  # unknown without another pass
         if finish or n_picks < n_components:
-            index, score, row = passed(rule.advance, rule.facts(row, n_picks))
+            index, score, row = passed(rule.advance, rule.shared(row, n_picks))
     complete = len(indices) == n_components
     best_left = float(np.sqrt(max(score, 0.0))) if squared else score
     return SelectionResult(
@@ -97,18 +97,18 @@ def select_greedily(
         stop_reason=StopReason.FOUND if complete else StopReason.EXHAUSTED,
         best_left=None if np.isnan(score) else best_left,
         n_passes=n_passes,
-        facts=dict(facts or {}),
+        details=dict(details or {}),
     )
 
 
 def _scored(
     block: LocalMatrix,
-    *kept: Array,
+    *state: Array,
     score: BlockScore,
-    facts: Mapping[str, Any],
+    shared: Mapping[str, Any],
     tie: tuple[int, float] | None,
 ) -> tuple[tuple[Array, ...], tuple[list[Candidate]]]:
-    rows, scores = score(block, *kept, **facts)
+    rows, scores = score(block, *state, **shared)
     second, share = (None, 0.0) if tie is None else (rows[tie[0]][:, 0], tie[1])
     return rows, (block_candidates(block, scores, second, share),)
 
@@ -119,7 +119,7 @@ class GrowingBasis:
     def __init__(self) -> None:
         self.matrix: Array | None = None
 
-    def extended(self, xp: Any, row: Array) -> Array | None:
+    def extended(self, xp: Namespace, row: Array) -> Array | None:
         """Add a sample and return its new direction; None if it lies in the span."""
         direction = xp.astype(row, xp.float64)[:, None]
         before = float(xp.linalg.vector_norm(direction))
@@ -137,7 +137,7 @@ class GrowingBasis:
 
 def accurate_squares(
     block: LocalMatrix,
-    left: Array,
+    values: Array,
     original: Array,
     tie_tol: float,
     squares_of: Callable[[Array, Array], Array],
@@ -147,17 +147,17 @@ def accurate_squares(
     # residuals are nearly zero.
     xp = block.xp
     doubt = 8.0 * float(xp.finfo(block.dtype).eps) * original
-    lowest = xp.max(left - doubt)
-    unsure = xp.logical_and(left + doubt >= lowest, doubt > 0.25 * tie_tol * left)
+    lowest = xp.max(values - doubt)
+    unsure = xp.logical_and(values + doubt >= lowest, doubt > 0.25 * tie_tol * values)
     places = xp.nonzero(unsure)[0]
     n_places = int(places.shape[0])
     if n_places == 0:
-        return left
+        return values
     step = max(1, (1 << 20) // block.shape[1])
     squares = []
     for start in range(0, n_places, step):
-        some = places[start : min(start + step, n_places)]
-        rows = xp.astype(block.take_rows(to_float64(some).astype(np.int64)), xp.float64)
-        squares.append(squares_of(rows, some))
+        part = places[start : min(start + step, n_places)]
+        rows = xp.astype(block.take_rows(to_float64(part).astype(np.int64)), xp.float64)
+        squares.append(squares_of(rows, part))
     turn = xp.clip(xp.cumulative_sum(xp.astype(unsure, xp.int64)) - 1, min=0)
-    return xp.where(unsure, xp.take(xp.concat(squares, axis=0), turn), left)
+    return xp.where(unsure, xp.take(xp.concat(squares, axis=0), turn), values)

@@ -175,7 +175,7 @@ def merit(
         n_iter=run.n_iter,
         stop_reason=run.stop_reason,
         stop_sentence=run.sentence,
-        facts={"t_init": first.t, "entries": int(state.counts.sum())}
+        details={"t_init": first.t, "entries": int(state.counts.sum())}
         | {"largest_residual": state.largest_residual},
     )
 
@@ -338,10 +338,10 @@ class Problem:
         sums = np.bincount(rows, weights=values, minlength=n) + (n - state.n_entries) * at_zero
         filled = state.n_entries > 0
         penalty = float(row_max.sum()) / total + self.mu * float(np.log(sums[filled] / n).sum())
-        base, shares = at_zero / sums, values / sums[rows]
-        inner = np.bincount(columns, weights=shares * weights / total, minlength=n)
+        base, ratios = at_zero / sums, values / sums[rows]
+        inner = np.bincount(columns, weights=ratios * weights / total, minlength=n)
         gradient = PenaltyGradient(
-            self.lam * base, rows, columns, self.lam * np.maximum(shares - base[rows], 0.0)
+            self.lam * base, rows, columns, self.lam * np.maximum(ratios - base[rows], 0.0)
         )
         vertices = minimizing_vertices(self.dictionary, state.residual, gradient)
         # The gradient at the vertices, of which some have an entry already.
@@ -363,9 +363,9 @@ class Problem:
         # r'(r + x - a) and r'r for every column, with x its point and a its vertex.
         points, parts = self.dictionary, []
         xp = points.xp
-        for some in points.blocks(3 * points.shape[1]):
-            r = numpy_view(residual)[some, ...]
-            squares, along = xp.vecdot(r, r), xp.vecdot(r, points.steps(some, vertices[some]))
+        for place in points.blocks(3 * points.shape[1]):
+            r = numpy_view(residual)[place, ...]
+            squares, along = xp.vecdot(r, r), xp.vecdot(r, points.steps(place, vertices[place]))
             parts.append([to_numpy(squares - along), to_numpy(squares)])
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
@@ -388,9 +388,9 @@ class Problem:
         size = 2.0 / (t + 2)
         points = self.dictionary
         residual = points.xp.empty_like(state.residual)
-        for some in points.blocks(3 * points.shape[1]):
-            toward = size * points.steps(some, vertices[some])
-            residual[some, ...] = (1.0 - size) * state.residual[some, ...] + toward
+        for part in points.blocks(3 * points.shape[1]):
+            toward = size * points.steps(part, vertices[part])
+            residual[part, ...] = (1.0 - size) * state.residual[part, ...] + toward
         return replace(
             state,
             rows=rows,
@@ -412,9 +412,9 @@ def mixtures_of(data: DataMatrix, anchors: IntArray) -> Any:
     mixtures = mixtures / mixtures.sum(axis=1, keepdims=True)
     # Every anchor is itself, without rounding errors: where a residual is zero the lowest index wins.
     mixtures[anchors] = np.eye(len(anchors))
-    kept = sp.csr_array(mixtures)
-    rows = np.asarray(anchors)[kept.indices]
-    return sp.csc_array((kept.data, rows, kept.indptr), shape=(data.shape[0], data.shape[0]))
+    csr = sp.csr_array(mixtures)
+    rows = np.asarray(anchors)[csr.indices]
+    return sp.csc_array((csr.data, rows, csr.indptr), shape=(data.shape[0], data.shape[0]))
 
 
 def first_iteration(rule: str | int, residual: FloatArray, scale: float) -> int:

@@ -175,7 +175,7 @@ def merit_exact(
         n_iter=run.n_iter,
         stop_reason=run.stop_reason,
         stop_sentence=run.sentence,
-        facts={"working_set": len(state.rows), "n_explained": len(explained)}
+        details={"working_set": len(state.rows), "n_explained": len(explained)}
         | {"largest_residual": state.largest_residual},
     )
 
@@ -297,11 +297,11 @@ class WorkingSets:
     def coefficients(self, state: WorkingSetIterate) -> Any:
         """Return C with one column per sample that is explained."""
         parts = []
-        for some in self.columns.blocks(len(state.rows)):
-            parts.append(sp.csc_array(normalized(to_float64(state.split[:, some]).astype(np.float64))))
-        kept = sp.hstack(parts, format="csc")
+        for part in self.columns.blocks(len(state.rows)):
+            parts.append(sp.csc_array(normalized(to_float64(state.split[:, part]).astype(np.float64))))
+        stacked = sp.hstack(parts, format="csc")
         shape = (self.points.shape[0], self.columns.shape[0])
-        return sp.csc_array((kept.data, state.rows[kept.indices], kept.indptr), shape=shape)
+        return sp.csc_array((stacked.data, state.rows[stacked.indices], stacked.indptr), shape=shape)
 
     def _working_set(self, state: WorkingSetIterate) -> tuple[IntArray, Splitting]:
         splitting = Splitting(state.split, state.dual, state.caps, state.rho)
@@ -333,8 +333,8 @@ class WorkingSets:
         base, xp = self.points.rows(rows), self.xp
         shape = (len(rows), self.columns.shape[0])
         out = xp.empty(shape, dtype=self.dtype, device=self.points.device)
-        for some in self.columns.blocks(len(rows) + self.columns.shape[1]):
-            out[:, some] = xp.astype(base @ self.columns.tile(some.start, some.stop).T, self.dtype)
+        for part in self.columns.blocks(len(rows) + self.columns.shape[1]):
+            out[:, part] = xp.astype(base @ self.columns.tile(part.start, part.stop).T, self.dtype)
         return out
 
     def _residual(self, rows: IntArray, split: Array) -> tuple[Array, Array]:
@@ -343,9 +343,9 @@ class WorkingSets:
         base = self.points.rows(rows)
         out = xp.empty(columns.shape, dtype=xp.float64, device=columns.device)
         tops = xp.zeros(len(rows), dtype=xp.float64, device=columns.device)
-        for some in columns.blocks(len(rows) + columns.shape[1]):
-            part = normalized(xp.astype(split[:, some], xp.float64))
-            out[some, ...] = part.T @ base - columns.tile(some.start, some.stop)
+        for block in columns.blocks(len(rows) + columns.shape[1]):
+            part = normalized(xp.astype(split[:, block], xp.float64))
+            out[block, ...] = part.T @ base - columns.tile(block.start, block.stop)
             tops = xp.maximum(tops, xp.max(part, axis=1))
         return out, tops
 
@@ -360,10 +360,10 @@ class WorkingSets:
         base = self.points.rows(state.rows)
         levels = xp.empty(columns.shape[0], dtype=xp.float64, device=columns.device)
         own = 0.0
-        for some in columns.blocks(len(state.rows) + columns.shape[1]):
-            shares = xp.clip(xp.astype(state.dual[:, some], xp.float64), 0.0, None)
-            levels[some] = xp.min(base @ residual[some, ...].T + state.rho * shares, axis=0)
-            own += float(xp.sum(residual[some, ...] * columns.tile(some.start, some.stop)))
+        for part in columns.blocks(len(state.rows) + columns.shape[1]):
+            dual = xp.clip(xp.astype(state.dual[:, part], xp.float64), 0.0, None)
+            levels[part] = xp.min(base @ residual[part, ...].T + state.rho * dual, axis=0)
+            own += float(xp.sum(residual[part, ...] * columns.tile(part.start, part.stop)))
         sums = constraint_sums(self.points, residual, levels)
         total, largest = float(xp.sum(levels)) - own, float(sums.max())
         # Scaled residuals and levels meet the constraints.
@@ -398,7 +398,7 @@ class WorkingSets:
 
 @dataclass(frozen=True)
 class Splitting:
-    """Where ADMM stands: the variables, which the next solution begins with."""
+    """State of ADMM: the variables, with which the next solution begins."""
 
     split: Array  # Z: nonnegative, with capped rows
     dual: Array  # U, the scaled dual variable
@@ -411,9 +411,9 @@ class Splitting:
         index = to_device(np.flatnonzero(stays), self.split)
 
         def extended(array: Array) -> Array:
-            some = xp.take(array, index, axis=0)
+            old = xp.take(array, index, axis=0)
             shape = (n_new, *array.shape[1:])
-            return xp.concat([some, xp.zeros(shape, dtype=array.dtype, device=array.device)], axis=0)
+            return xp.concat([old, xp.zeros(shape, dtype=array.dtype, device=array.device)], axis=0)
 
         return Splitting(extended(self.split), extended(self.dual), extended(self.caps), self.rho)
 
@@ -481,7 +481,7 @@ class RestrictedProblem:
         xp = self.xp
 
         def work(start: int, stop: int) -> list[tuple[Any, ...]]:
-            return [self._part(split, dual, rho, some) for some in _ranges(start, stop, self._step)]
+            return [self._part(split, dual, rho, piece) for piece in _ranges(start, stop, self._step)]
 
         if isinstance(split, np.ndarray):
             lists = parallel_for(work, split.shape[1], chunk_size=COLUMNS, operations=float(split.size))
@@ -500,12 +500,12 @@ class RestrictedProblem:
         # Elsewhere than in host memory large blocks are quick.
         return COLUMNS if isinstance(self.cross, np.ndarray) else max(1, (1 << 26) // len(self.rows))
 
-    def _part(self, split: Array, dual: Array, rho: float, some: slice) -> tuple[Any, ...]:
+    def _part(self, split: Array, dual: Array, rho: float, part: slice) -> tuple[Any, ...]:
         xp = self.xp
-        weights = normalized(split[:, some])
-        cross = self.cross[:, some]
+        weights = normalized(split[:, part])
+        cross = self.cross[:, part]
         image = self._left @ (self._left.T @ weights) if self.thin else self._left @ weights
-        slopes = image - cross + rho * xp.clip(dual[:, some], 0.0, None)
+        slopes = image - cross + rho * xp.clip(dual[:, part], 0.0, None)
         levels = xp.sum(xp.min(slopes, axis=0), dtype=xp.float64)
         sums = (xp.sum(weights * array, dtype=xp.float64) for array in (image, cross))
         return (*sums, levels, xp.max(weights, axis=1))
@@ -539,8 +539,8 @@ class RestrictedProblem:
 
     def _times(self, matrix: Projection, array: Array, out: Array) -> None:
         def work(start: int, stop: int) -> None:
-            for some in _ranges(start, stop, self._step):
-                out[:, some] = matrix.times(array[:, some])
+            for part in _ranges(start, stop, self._step):
+                out[:, part] = matrix.times(array[:, part])
 
         if isinstance(out, np.ndarray):
             operations = 2.0 * matrix.matrix.shape[1] * float(out.size)

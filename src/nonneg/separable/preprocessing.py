@@ -24,14 +24,14 @@ class Prepared:
 
     data: DataMatrix  # the samples
     kept: IntArray | None = None  # the row of X of each sample; None where all are kept
-    facts: dict[str, Any] = field(default_factory=dict)  # what each step did, by name
+    details: dict[str, Any] = field(default_factory=dict)  # what each step did, by name
 
-    def with_rows(self, rows: IntArray, **facts: Any) -> Prepared:
+    def with_rows(self, rows: IntArray, **details: Any) -> Prepared:
         """Return the same with some of the samples."""
         if len(rows) == self.data.shape[0]:
-            return Prepared(self.data, self.kept, self.facts | facts)
-        kept = rows if self.kept is None else self.kept[rows]
-        return Prepared(rows_of(self.data, rows), kept, self.facts | facts)
+            return Prepared(self.data, self.kept, self.details | details)
+        origin = rows if self.kept is None else self.kept[rows]
+        return Prepared(rows_of(self.data, rows), origin, self.details | details)
 
 
 def prepared(
@@ -73,9 +73,9 @@ def normalize_points(points: Prepared, norm: str) -> Prepared:
     filled = np.flatnonzero(_squares(points.data) > 0)
     if not len(filled):
         raise InvalidDataError("All samples are zero: nothing can be normalized. Check X.")
-    facts = {"norm": norm, "n_zero": points.data.shape[0] - len(filled)}
-    points = points.with_rows(filled, normalize=facts)
-    return Prepared(normalized_rows(points.data, norm), points.kept, points.facts)
+    details = {"norm": norm, "n_zero": points.data.shape[0] - len(filled)}
+    points = points.with_rows(filled, normalize=details)
+    return Prepared(normalized_rows(points.data, norm), points.kept, points.details)
 
 
 def reduce_dimension(points: Prepared, n_dimensions: int, *, centered: bool = False) -> Prepared:
@@ -87,8 +87,8 @@ def reduce_dimension(points: Prepared, n_dimensions: int, *, centered: bool = Fa
         )
     directions, mean = principal_directions(points.data, int(n_dimensions), centered=centered)
     reduced = projected(points.data, directions, offset=mean)
-    facts = {"n_dimensions": directions.shape[1], "centered": centered}
-    return Prepared(reduced, points.kept, points.facts | {"reduce": facts})
+    details = {"n_dimensions": directions.shape[1], "centered": centered}
+    return Prepared(reduced, points.kept, points.details | {"reduce": details})
 
 
 def merge_near_duplicates(points: Prepared, share: float) -> Prepared:
@@ -96,8 +96,8 @@ def merge_near_duplicates(points: Prepared, share: float) -> Prepared:
     host = gathered(points.data)
     radius = share * float(np.sqrt(np.max(np.einsum("ij,ij->i", host, host))))
     chosen, labels = representatives(host, radius)
-    facts = {"share": share, "n_kept": len(chosen), "labels": labels}
-    return points.with_rows(chosen, merge=facts)
+    details = {"share": share, "n_kept": len(chosen), "labels": labels}
+    return points.with_rows(chosen, merge=details)
 
 
 def gathered(data: DataMatrix) -> Any:
@@ -202,13 +202,13 @@ def representatives(points: Any, radius: float) -> tuple[IntArray, IntArray]:
         winners = open_points & (best == rank)
         leader[winners] = np.flatnonzero(winners)
         # A neighbor of several winners joins the one with the largest norm.
-        taken = np.full(n, n, dtype=np.int64)
+        leaders = np.full(n, n, dtype=np.int64)
         for mine, other in ((first, second), (second, first)):
             won = winners[other] & ~winners[mine]
-            np.minimum.at(taken, mine[won], rank[other[won]])
-        joined = taken < n
+            np.minimum.at(leaders, mine[won], rank[other[won]])
+        joined = leaders < n
         by_rank = np.argsort(rank)
-        leader[joined] = by_rank[taken[joined]]
+        leader[joined] = by_rank[leaders[joined]]
         open_points &= ~(winners | joined)
     chosen = np.unique(leader)
     return chosen, np.searchsorted(chosen, leader)
@@ -229,9 +229,9 @@ def _close_pairs(points: Any, radius: float) -> tuple[IntArray, IntArray]:
             break
         step = max(1, PAIR_ENTRIES // m)
         for start in range(0, len(near), step):
-            some = near[start : start + step]
-            gap = sorted_points[some + offset] - sorted_points[some]
-            close = some[np.einsum("ij,ij->i", gap, gap) <= radius**2]
+            part = near[start : start + step]
+            gap = sorted_points[part + offset] - sorted_points[part]
+            close = part[np.einsum("ij,ij->i", gap, gap) <= radius**2]
             firsts.append(order[close])
             seconds.append(order[close + offset])
     nothing = np.empty(0, dtype=np.int64)

@@ -149,19 +149,19 @@ METHODS: Registry[Method] = Registry(
 )
 
 
-def checked_params(name: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
+def checked_params(name: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the parameters of a method, or refuse those that it does not accept."""
-    for key in given or {}:
+    for key in params or {}:
         if key in SHARED:
             raise InvalidParameterError(f"Pass {key} by its own name, not in method_params.")
-    METHODS.check_options(name, given or {})
-    return dict(given or {})
+    METHODS.check_options(name, params or {})
+    return dict(params or {})
 
 
-def split_params(given: Mapping[str, Any]) -> dict[str, Any]:
+def split_params(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return keywords of `select_anchors`: those that are not shared by methods go into `method_params`."""
-    shared = {key: value for key, value in given.items() if key in SHARED}
-    return shared | {"method_params": {key: value for key, value in given.items() if key not in SHARED}}
+    shared = {key: value for key, value in params.items() if key in SHARED}
+    return shared | {"method_params": {key: value for key, value in params.items() if key not in SHARED}}
 
 
 def not_accepted(name: str, what: str, able: Iterable[str]) -> UnsupportedError:

@@ -15,7 +15,7 @@ from nonneg.iteration import History, StopReason
 
 @dataclass(frozen=True)
 class SelectionResult:
-    """Which samples are the anchors, and how they were found.
+    """Anchors of the data and the method that selected them.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class SelectionResult:
     n_passes : int or None
         Number of passes of a greedy method over the samples, preprocessing not counted. None for convex
         methods.
-    facts : mapping
+    details : mapping
         Further quantities that the method reports, by name.
     """
 
@@ -84,7 +84,7 @@ class SelectionResult:
     members: tuple[IntArray, ...] | None = None
     best_left: float | None = None
     n_passes: int | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.stop_sentence:
@@ -104,9 +104,9 @@ class SelectionResult:
     def margin(self) -> float | None:
         """The smallest row maximum, or score, of an anchor minus the largest of the other samples."""
         if self.row_maxima is not None:
-            left = np.delete(np.asarray(self.row_maxima), self.anchors)
+            others = np.delete(np.asarray(self.row_maxima), self.anchors)
             lowest = float(np.min(np.asarray(self.row_maxima)[self.anchors]))
-            return lowest - (float(left.max()) if left.size else 0.0)
+            return lowest - (float(others.max()) if others.size else 0.0)
         if self.best_left is None or self.scores is None or not len(self.scores):
             return None
         return float(self.scores[-1]) - self.best_left

@@ -248,7 +248,7 @@ def select_anchors(
         _check_left(n_components, points)
         if entry.in_process:
             points = _gathered(points, n_components, centered)
-        if centered and "reduce" not in points.facts:
+        if centered and "reduce" not in points.details:
             raise InvalidParameterError(
                 "centered=True applies to the projection by reduce=, but the samples are not reduced. Also "
                 "pass reduce=, the number of directions."
@@ -259,14 +259,14 @@ def select_anchors(
             n_components = number.number
         if "init" in keywords:
             keywords["init"] = _init_among(keywords["init"], points, data, n_components, rng)
-        found = entry.run(points.data, n_components, **keywords)
+        result = entry.run(points.data, n_components, **keywords)
         if number is None:
-            _check_found(found, n_components, name)
+            _check_found(result, n_components, name)
         if number is not None:
-            found = replace(found, certificate=found.certificate.with_statements([number.statement()]))
-        found = _in_rows_of(with_statements(found, points.data), points, data)
-        _warn_of_zeros(data, found.anchors)
-    return found
+            result = replace(result, certificate=result.certificate.with_statements([number.statement()]))
+        result = _in_rows_of(with_statements(result, points.data), points, data)
+        _warn_of_zeros(data, result.anchors)
+    return result
 
 
 def _check_arguments(values: Mapping[str, Any]) -> None:
@@ -327,34 +327,34 @@ def _check_left(n_components: int | None, points: Prepared) -> None:
     if n_components is not None and n_components > points.data.shape[0]:
         raise InvalidParameterError(
             f"n_components={n_components} is more than the {points.data.shape[0]} samples that "
-            f"{listed(points.facts)} left. Ask for fewer, or keep more samples."
+            f"{listed(points.details)} left. Ask for fewer, or keep more samples."
         )
 
 
 def _gathered(points: Prepared, n_components: int | None, centered: bool) -> Prepared:
     if isinstance(points.data, ScaledMatrix):
-        return Prepared(points.data.materialized(), points.kept, points.facts)
+        return Prepared(points.data.materialized(), points.kept, points.details)
     if isinstance(points.data, LocalMatrix):
         return points
     n, m = points.data.shape
-    if "reduce" not in points.facts:
-        wanted = m if n_components is None else 2 * n_components
-        if wanted < m:
-            points = reduce_dimension(points, min(wanted, n), centered=centered)
+    if "reduce" not in points.details:
+        rank = m if n_components is None else 2 * n_components
+        if rank < m:
+            points = reduce_dimension(points, min(rank, n), centered=centered)
     if points.data.shape[1] > 1000:
         raise UnsupportedError(
             f"The samples would be gathered with {points.data.shape[1]} features each. Pass reduce=, the "
             "number of leading directions to keep (for example twice the number of anchors)."
         )
     dtype = numpy_dtype(points.data.dtype)
-    return Prepared(as_data_matrix(gathered(points.data).astype(dtype)), points.kept, points.facts)
+    return Prepared(as_data_matrix(gathered(points.data).astype(dtype)), points.kept, points.details)
 
 
-def _check_found(found: SelectionResult, n_components: int, name: str) -> None:
-    n_found = found.n_components
+def _check_found(result: SelectionResult, n_components: int, name: str) -> None:
+    n_found = result.n_components
     if n_found == n_components:
         return
-    if found.coefficients is not None or found.gap is not None:
+    if result.coefficients is not None or result.gap is not None:
         raise InvalidParameterError(
             f"method={name!r} gives weight to {n_found} samples, fewer than n_components={n_components}. "
             f"Ask for {n_found} or fewer, or lower lam."
@@ -378,45 +378,47 @@ def _warn_of_zeros(data: DataMatrix, anchors: IntArray) -> None:
         )
 
 
-def _in_rows_of(found: SelectionResult, points: Prepared, data: DataMatrix) -> SelectionResult:
-    facts = {**points.facts, **found.facts}
-    kept, n_samples = points.kept, data.shape[0]
-    if "isolated" in facts:
-        if kept is not None:
-            facts["isolated"] = kept[facts["isolated"]]
-        statement = isolated_statement(facts["isolated"])
-        found = replace(found, certificate=found.certificate.with_statements([statement]))
-    if found.members is not None:
-        members = tuple(rows if kept is None else kept[rows] for rows in found.members)
-        found = replace(found, members=members, components=_averages(found.components, members, points, data))
-    if kept is None:
-        return replace(found, facts=facts)
+def _in_rows_of(result: SelectionResult, points: Prepared, data: DataMatrix) -> SelectionResult:
+    details = {**points.details, **result.details}
+    origin, n_samples = points.kept, data.shape[0]
+    if "isolated" in details:
+        if origin is not None:
+            details["isolated"] = origin[details["isolated"]]
+        statement = isolated_statement(details["isolated"])
+        result = replace(result, certificate=result.certificate.with_statements([statement]))
+    if result.members is not None:
+        members = tuple(rows if origin is None else origin[rows] for rows in result.members)
+        result = replace(
+            result, members=members, components=_averages(result.components, members, points, data)
+        )
+    if origin is None:
+        return replace(result, details=details)
     maxima = coefficients = None
-    if found.row_maxima is not None:
+    if result.row_maxima is not None:
         maxima = np.zeros(n_samples)
-        maxima[kept] = found.row_maxima
-    if found.coefficients is not None:
-        parts = found.coefficients.tocoo()
-        places = (kept[parts.row], kept[parts.col])
+        maxima[origin] = result.row_maxima
+    if result.coefficients is not None:
+        parts = result.coefficients.tocoo()
+        places = (origin[parts.row], origin[parts.col])
         coefficients = sp.csc_array((parts.data, places), shape=(n_samples, n_samples))
     return replace(
-        found,
-        anchors=kept[found.anchors],
+        result,
+        anchors=origin[result.anchors],
         row_maxima=maxima,
         coefficients=coefficients,
-        facts=facts | {"kept": kept},
+        details=details | {"kept": origin},
     )
 
 
 def _averages(components: Any, members: Sequence[IntArray], points: Prepared, data: DataMatrix) -> Array:
     # The medians of the members in the features of X.
-    rows = [to_float64(data.take_rows(some)) for some in members]
-    if components is None or "reduce" in points.facts:
+    rows = [to_float64(data.take_rows(part)) for part in members]
+    if components is None or "reduce" in points.details:
         # The method saw other features than X has: the same average of the samples themselves.
-        components = np.stack([np.median(some, axis=0) for some in rows])
-    elif "normalize" in points.facts:
-        order = int(points.facts["normalize"]["norm"][1:])
-        sizes = [np.median(np.linalg.norm(some, ord=order, axis=1)) for some in rows]
+        components = np.stack([np.median(part, axis=0) for part in rows])
+    elif "normalize" in points.details:
+        order = int(points.details["normalize"]["norm"][1:])
+        sizes = [np.median(np.linalg.norm(part, ord=order, axis=1)) for part in rows]
         components = to_float64(components) * np.stack(sizes)[:, None]
     host = to_float64(components)
     # Those of nonnegative samples are not negative.
@@ -448,19 +450,19 @@ def _found_by(name: str, points: Prepared, data: DataMatrix, n_components: int |
     if not entry.signed and data.extremes()[0] < 0:
         able = listed(key for key, method in greedy.items() if method.signed)
         raise UnsupportedError(f"init={name!r} does not accept negative entries, but X has some; {able} do.")
-    found: IntArray = entry.run(points.data, n_components, **({"rng": rng} if entry.seeded else {})).anchors
-    return found
+    anchors: IntArray = entry.run(points.data, n_components, **({"rng": rng} if entry.seeded else {})).anchors
+    return anchors
 
 
 def _positions(rows: IntArray, points: Prepared) -> IntArray:
-    kept = points.kept
-    assert kept is not None
-    places = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)
-    gone = rows[kept[places] != rows]
-    if gone.size:
-        steps = [name for name in points.facts if name != "reduce"]
+    origin = points.kept
+    assert origin is not None
+    places = np.minimum(np.searchsorted(origin, rows), len(origin) - 1)
+    dropped = rows[origin[places] != rows]
+    if dropped.size:
+        steps = [name for name in points.details if name != "reduce"]
         raise InvalidParameterError(
-            f"init names sample {gone[0]}, which {listed(steps)} left out. Name another."
+            f"init names sample {dropped[0]}, which {listed(steps)} left out. Name another."
         )
     return places.astype(np.intp)
 

@@ -68,7 +68,7 @@ def smoothed_spa(data: DataMatrix, n_components: int, *, n_members: int | str = 
         components=vertices @ reduced.basis.T + reduced.origin,
         members=tuple(reduced.rows[rows] for rows in members),
         n_passes=len(vertices),
-        facts={"n_members": p, "noise": reduced.noise, "isolated": reduced.isolated},
+        details={"n_members": p, "noise": reduced.noise, "isolated": reduced.isolated},
     )
 
 
@@ -79,13 +79,13 @@ def extreme_members(points: FloatArray, k: int, p: int) -> tuple[list[IntArray],
     members: list[IntArray] = []
     scores: list[float] = []
     for _ in range(k):
-        left = points - (points @ basis) @ basis.T
-        squares = np.einsum("ij,ij->i", left, left)
+        residuals = points - (points @ basis) @ basis.T
+        squares = np.einsum("ij,ij->i", residuals, residuals)
         best = first_largest(squares)
         # What is left of points in the span of the vertices is rounding.
         if not squares[best] > 1e-20 * longest:
             break
-        along = points @ (left[best] / math.sqrt(squares[best]))
+        along = points @ (residuals[best] / math.sqrt(squares[best]))
         rows = _largest_places(along, p)
         direction = _beyond(np.median(points[rows], axis=0), basis)
         if direction is None:
@@ -112,10 +112,10 @@ def _beyond(vertex: FloatArray, basis: FloatArray) -> FloatArray | None:
 def _largest_places(along: FloatArray, p: int) -> IntArray:
     # Of tied numbers the first.
     values = rounded(along)
-    some = np.arange(len(values))
+    top = np.arange(len(values))
     if p < len(values):
-        some = np.flatnonzero(values >= np.partition(values, len(values) - p)[len(values) - p])
-    return some[np.lexsort((some, -values[some]))][:p]
+        top = np.flatnonzero(values >= np.partition(values, len(values) - p)[len(values) - p])
+    return top[np.lexsort((top, -values[top]))][:p]
 
 
 def _medians(points: FloatArray, members: list[IntArray]) -> FloatArray:
@@ -125,11 +125,11 @@ def _medians(points: FloatArray, members: list[IntArray]) -> FloatArray:
 def _distinct_extremes(members: list[IntArray]) -> IntArray:
     # The most extreme sample is more often a pure one than the sample nearest to the median. None stands for
     # two vertices.
-    taken: list[int] = []
+    places: list[int] = []
     for rows in members:
-        free = [int(row) for row in rows if int(row) not in taken]
-        taken.append(free[0] if free else int(rows[0]))
-    return np.asarray(taken, dtype=np.intp)
+        free = [int(row) for row in rows if int(row) not in places]
+        places.append(free[0] if free else int(rows[0]))
+    return np.asarray(places, dtype=np.intp)
 
 
 def best_lift(vertices: FloatArray) -> tuple[FloatArray, float]:
@@ -237,25 +237,25 @@ def _projection(data: DataMatrix, n_vertices: int) -> ReducedPoints:
     # Directions of rounding errors: the samples have fewer dimensions than were asked for.
     real = np.flatnonzero(sizes > 64.0 * machine_epsilon(data) * scale)[: n_vertices - 1]
     points, directions = points[:, real], directions[:, real]
-    left = max(0.0, data.squared_norm() - n * float(origin @ origin) - float(np.sum(points**2)))
+    outside = max(0.0, data.squared_norm() - n * float(origin @ origin) - float(np.sum(points**2)))
     n_left = max(1, n - len(real) - 1) * (m - len(real))
     # The difference has lost what is below the rounding of the squared norm.
-    exact = left <= 1e3 * machine_epsilon(data) * data.squared_norm()
-    noise = 0.0 if exact or n_left <= 0 else math.sqrt(left / n_left)
+    exact = outside <= 1e3 * machine_epsilon(data) * data.squared_norm()
+    noise = 0.0 if exact or n_left <= 0 else math.sqrt(outside / n_left)
     return ReducedPoints(points, np.arange(n), directions, origin, noise)
 
 
 def _residual_steps(points: FloatArray, n_steps: int) -> Iterator[FloatArray]:
     # The squared residuals of successive projections, step after step.
-    left = points.copy()
+    residuals = points.copy()
     for _ in range(n_steps):
-        squares = np.einsum("ij,ij->i", left, left)
+        squares = np.einsum("ij,ij->i", residuals, residuals)
         yield squares
         best = first_largest(squares)
         if not squares[best] > 0:
             return
-        direction = left[best] / math.sqrt(squares[best])
-        left -= np.outer(left @ direction, direction)
+        direction = residuals[best] / math.sqrt(squares[best])
+        residuals -= np.outer(residuals @ direction, direction)
 
 
 def _extremes(points: FloatArray) -> IntArray:
@@ -275,7 +275,7 @@ def neighbor_counts(points: FloatArray, centers: FloatArray, radius: float) -> I
     step = max(1, PAIR_ENTRIES // max(1, len(centers)))
     counts = np.zeros(len(centers), dtype=np.int64)
     for start in range(0, len(points), step):
-        some = slice(start, start + step)
-        distances = squares[some, None] + own[None, :] - 2.0 * points[some] @ centers.T
+        part = slice(start, start + step)
+        distances = squares[part, None] + own[None, :] - 2.0 * points[part] @ centers.T
         counts += (distances <= limit).sum(axis=0)
     return counts

@@ -27,12 +27,12 @@ def snpa(data: DataMatrix, n_components: int, *, tie_tol: float = TIE_TOL) -> Se
 def _rule(tie_tol: float) -> GreedyRule:
     anchors: list[Array] = []
 
-    def facts(row: Array, n_picks: int) -> dict[str, Any]:
+    def shared(row: Array, n_picks: int) -> dict[str, Any]:
         xp = array_namespace(row)
         anchors.append(xp.astype(row, xp.float64))
         return {"vertices": xp.stack(anchors, axis=0), "tie_tol": tie_tol}
 
-    return GreedyRule(begin=_begin, advance=_advance, facts=facts, n_kept=4, tie_break=(1, tie_tol))
+    return GreedyRule(begin=_begin, advance=_advance, shared=shared, n_kept=4, tie_break=(1, tie_tol))
 
 
 def _begin(block: LocalMatrix) -> tuple[tuple[Array, ...], Array]:
@@ -65,12 +65,12 @@ def _advance(
     guess = xp.concat([weights, xp.astype(new > 0, weights.dtype)], axis=1)
     weights = simplex_least_squares(gram, products, start=guess)
     wide, cross = xp.astype(weights, xp.float64), xp.astype(products, xp.float64)
-    left = original[:, 0] - 2.0 * xp.sum(wide * cross, axis=1) + xp.sum((wide @ gram) * wide, axis=1)
+    squares = original[:, 0] - 2.0 * xp.sum(wide * cross, axis=1) + xp.sum((wide @ gram) * wide, axis=1)
 
     def squares_of(rows: Array, places: Array) -> Array:
         # In float32 the weights are as inaccurate as the products: solved again for the few rows in doubt.
         rows = rows - simplex_least_squares(gram, rows @ hull.T) @ hull
         return xp.sum(rows * rows, axis=1)
 
-    left = accurate_squares(block, xp.clip(left, min=0.0), original[:, 0], tie_tol, squares_of)
-    return (left[:, None], original, products, weights), left
+    squares = accurate_squares(block, xp.clip(squares, min=0.0), original[:, 0], tie_tol, squares_of)
+    return (squares[:, None], original, products, weights), squares

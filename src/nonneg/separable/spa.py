@@ -37,11 +37,13 @@ def projection_rule(tie_tol: float) -> GreedyRule:
     """Return the scoring rule of successive projections."""
     basis = GrowingBasis()
 
-    def facts(row: Array, n_picks: int) -> dict[str, Any]:
+    def shared(row: Array, n_picks: int) -> dict[str, Any]:
         direction = basis.extended(array_namespace(row), row)
         return {"direction": direction, "basis": basis.matrix, "tie_tol": tie_tol}
 
-    return GreedyRule(begin=_squared_norms, advance=_projected, facts=facts, n_kept=2, tie_break=(1, tie_tol))
+    return GreedyRule(
+        begin=_squared_norms, advance=_projected, shared=shared, n_kept=2, tie_break=(1, tie_tol)
+    )
 
 
 def _squared_norms(block: LocalMatrix) -> tuple[tuple[Array, Array], Array]:
@@ -59,16 +61,16 @@ def _projected(
     tie_tol: float,
 ) -> tuple[tuple[Array, Array], Array]:
     xp = block.xp
-    left = residual[:, 0]
+    squares = residual[:, 0]
     if direction is not None:
         along = xp.astype(block.times(xp.astype(direction, block.dtype)), xp.float64)[:, 0]
-        left = xp.clip(left - along * along, min=0.0)
+        squares = xp.clip(squares - along * along, min=0.0)
 
     def squares_of(rows: Array, places: Array) -> Array:
         return squares_outside(rows, basis)
 
-    left = accurate_squares(block, left, original[:, 0], tie_tol, squares_of)
-    return (left[:, None], original), left
+    squares = accurate_squares(block, squares, original[:, 0], tie_tol, squares_of)
+    return (squares[:, None], original), squares
 
 
 def squares_outside(rows: Array, basis: Array) -> Array:

@@ -46,17 +46,19 @@ def vca(
             drawn[-1] = 0.0 if len(drawn) > 1 else drawn[-1]
         return drawn / np.linalg.norm(drawn)
 
-    def facts(row: Array, n_picks: int) -> dict[str, Any]:
+    def shared(row: Array, n_picks: int) -> dict[str, Any]:
         anchors.append(to_float64(row))
         last = n_picks >= min(points.shape[1], k)
         return {"along": np.zeros(points.shape[1]) if last else direction()}
 
-    rule = GreedyRule(begin=_along, advance=_along, facts=facts, n_kept=0, first_facts={"along": direction()})
+    rule = GreedyRule(
+        begin=_along, advance=_along, shared=shared, n_kept=0, first_shared={"along": direction()}
+    )
     details = {"snr": estimate, "projection": "plane" if plane else "principal components"}
     # Scores are not squared.
     floor = math.sqrt(relative_floor(data))
     return select_greedily(
-        points, k, rule, method="vca", squared=False, facts=details, finish=False, relative_floor=floor
+        points, k, rule, method="vca", squared=False, details=details, finish=False, relative_floor=floor
     )
 
 
@@ -93,8 +95,8 @@ def _scaled_to_plane(block: LocalMatrix, *, mean: Array) -> tuple[tuple[Array], 
     xp = array_namespace(heights)
     rows = block.dense_rows(0, block.shape[0])
     lengths = xp.linalg.vector_norm(rows, axis=1, keepdims=True) * xp.linalg.vector_norm(mean)
-    found = xp.abs(heights) > 64.0 * xp.finfo(heights.dtype).eps * lengths
-    return (xp.where(found, rows / xp.where(found, heights, xp.ones_like(heights)), rows * 0.0),), ()
+    finite = xp.abs(heights) > 64.0 * xp.finfo(heights.dtype).eps * lengths
+    return (xp.where(finite, rows / xp.where(finite, heights, xp.ones_like(heights)), rows * 0.0),), ()
 
 
 def _with_constant(data: DataMatrix, k: int) -> DataMatrix:

@@ -17,7 +17,7 @@ from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.leastsquares.simplex import simplex_least_squares
 from nonneg.separable.result import SelectionResult
 
-# How far a sum of features may be from one: rounding in single precision.
+# Tolerance of a sum of features to one: rounding in single precision.
 SUM_TOL = 1e-6
 
 
@@ -31,9 +31,9 @@ class AnchorFactors:
     error: float  # the Frobenius norm of X - W H
 
 
-def vertices_of(data: DataMatrix, found: SelectionResult) -> Array:
+def vertices_of(data: DataMatrix, result: SelectionResult) -> Array:
     """Return the vertices, one per row, in the array type of the data: anchors, or averages of samples."""
-    return data.take_rows(found.anchors) if found.components is None else data.to_device(found.components)
+    return data.take_rows(result.anchors) if result.components is None else data.to_device(result.components)
 
 
 def anchor_factors(data: DataMatrix, H: Array, sum_to_one: bool | str) -> AnchorFactors:

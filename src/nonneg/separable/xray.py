@@ -32,7 +32,7 @@ def xray(data: DataMatrix, n_components: int, *, variant: str = "max", rng: Seed
     # one looks for the ray. Kumar, Sindhwani & Kambadur (2013), ICML, Algorithm 1 with selection rules "max"
     # and "rand".
     search = _RaySearch(data, generator(rng) if variant == "rand" else None)
-    rule = GreedyRule(begin=_begin, advance=_advance, facts=search.facts, n_kept=4, refine=search.refine)
+    rule = GreedyRule(begin=_begin, advance=_advance, shared=search.shared, n_kept=4, refine=search.refine)
     result = select_greedily(data, n_components, rule, method="xray", relative_floor=relative_floor(data))
     return replace(result, n_passes=(result.n_passes or 0) + search.n_passes)
 
@@ -50,7 +50,7 @@ class _RaySearch:
         self.heights: Any = mean_row(data) if signed else np.ones(data.shape[1])
         self.n_passes = int(signed)
 
-    def facts(self, row: Array, n_picks: int) -> dict[str, Any]:
+    def shared(self, row: Array, n_picks: int) -> dict[str, Any]:
         """Return the arguments of the pass after a selection."""
         self.anchors.append(_wide(row))
         self.rays = array_namespace(row).stack(self.anchors, axis=0)
@@ -90,7 +90,7 @@ def _begin(block: LocalMatrix) -> tuple[tuple[Array, ...], Array]:
 
 
 def _advance(
-    block: LocalMatrix, original: Array, left: Array, products: Array, weights: Array, *, rays: Array
+    block: LocalMatrix, original: Array, residual: Array, products: Array, weights: Array, *, rays: Array
 ) -> tuple[tuple[Array, ...], Array]:
     xp = block.xp
     new = block.times(xp.astype(rays[-1:, :], block.dtype).T)

@@ -25,17 +25,17 @@ InnerPasses = Callable[[DataMatrix, int, float | None], tuple[int, int]]
 
 # Products with sparse data cost less than compressed ones, and on a GPU nothing of this has been measured.
 CONTAINERS = frozenset({"dense", "dask", "streamed"})
-# Columns of the compressed data per component. Of 2, 3 and 4, 3 ends where a plain fit does on digits and
-# CBCL faces, k = 3 to 10, from the default initialization; 2 ends up to 1% above on digits.
+# Columns of the compressed data per component. With three, a fit ends where it does on X itself; with two, up
+# to 1% above.
 WIDTH = 3
-# The cheap iterations between two exact ones cost this many exact ones: 1 and 4 take as long or longer
-# to the loss of scikit-learn on Olivetti faces and low rank with noise. Later, this part of all iterations so
-# far, so that a fit whose loss is low enough ends soon after; but not more than ten.
+# The cheap iterations between two exact ones cost this many exact ones: one and four take as long or longer.
+# Later, this part of all iterations so far, so that a fit whose loss is low enough ends soon after; but not
+# more than ten.
 SHARE, LATER, MOST_SHARE = 2.0, 0.15, 10
 # Rejected extrapolations in a row after which an exact iteration follows.
 STALLED = 2
-# Cheaper data are left when the exact violation is this many times theirs. On digits and low rank with
-# noise the ratio was between 0.3 and 2.4 while the exact loss fell steadily, and 4 to 10 once it did not.
+# Cheaper data are left when the exact violation is this many times theirs. The ratio is 0.3 to 2.4 while the
+# exact loss falls steadily, and 4 to 10 once it does not.
 UNFAITHFUL = 3.0
 # Iterations after which the loss of 200 passes of scikit-learn is reached: compression must pay within them.
 EXPECTED = 20

@@ -43,7 +43,7 @@ ARRAYS = {"hals": (0, 24), "newton": (9, 40)}
 MEMORY_PART = 0.5
 # Iterations between two looks at the decrease of the error.
 WINDOW = SlowDecrease().window
-# Why a restart has ended.
+# Reason for the end of a restart.
 CONVERGED, MAX_ITER = 1.0, 2.0
 REASONS = {0.0: StopReason.INTERRUPTED, CONVERGED: StopReason.CONVERGED, MAX_ITER: StopReason.MAX_ITER}
 # Iterations of a batch at most: all that was measured stays on the GPU until a restart leaves.
@@ -98,9 +98,9 @@ def run_in_batches(
     size = batch_size(data, solver, k)
     results: list[Any] = []
     for first in range(0, len(rngs), size):
-        some = rngs[first : first + size]
-        factors = [random_init(data, k, rng=rng) for rng in some]
-        runs = run_batched([data] * len(some), solver, factors, max_iter, tol)
+        part = rngs[first : first + size]
+        factors = [random_init(data, k, rng=rng) for rng in part]
+        runs = run_batched([data] * len(part), solver, factors, max_iter, tol)
         results += [finish(first + i, run) for i, run in enumerate(runs)]
         if any(run.stop_reason is StopReason.INTERRUPTED for run in runs):
             break
@@ -141,7 +141,7 @@ class Batch:
     def __init__(self, data: Sequence[Any], factors: Sequence[Any], max_iter: int, tol: float) -> None:
         import torch
 
-        shared = all(each is data[0] for each in data)
+        shared = all(matrix is data[0] for matrix in data)
         self.X: Any = data[0].array if shared else None  # of all restarts; None if each has its own
         self.n_rows, self.max_iter, self.tol = data[0].shape[0], int(min(max_iter, LONGEST)), tol
         self.n_restarts, self.members = len(factors), np.arange(len(factors))  # which of them are in it
@@ -196,9 +196,9 @@ class Batch:
         started, of_turn, n_turns, graph, interrupted = time.perf_counter(), 1.0, 0, None, False
         remaining = self.max_iter
         while True:
-            wanted, before = int(min(max(SECONDS / of_turn, 1), remaining)), time.perf_counter()
+            n_steps, before = int(min(max(SECONDS / of_turn, 1), remaining)), time.perf_counter()
             try:
-                for _ in range(wanted):
+                for _ in range(n_steps):
                     if graph is None and n_turns >= WARM_UP and is_cuda_tensor(self.arrays["loss"]):
                         graph = record(self.turn)[0]
                     if graph:
@@ -211,7 +211,7 @@ class Batch:
                 interrupted = True
             # These wait for the turns so far.
             n_iter, finished = (self.arrays[name].cpu().numpy() for name in ("n_iter", "finished"))
-            of_turn = (time.perf_counter() - before) / max(wanted, 1)
+            of_turn = (time.perf_counter() - before) / max(n_steps, 1)
             live, ended = np.flatnonzero(finished == 0), np.flatnonzero(finished)
             ends = interrupted or not live.size
             if ends or (len(ended) >= LEAVING * len(finished) and len(finished) > SMALLEST):
@@ -296,12 +296,12 @@ class BatchedHals(Batch):
             "ceiling": ceiling,
             "restarts": restarts,
         }
-        taken, worse = ~rejected & ~worse & active, worse & active
+        better, worse = ~rejected & ~worse & active, worse & active
         arrays = {
-            "W": _choose(taken, chosen, now["W"]),
-            "W_plain": _choose(taken, W, _choose(worse, now["W"], now["W_plain"])),
-            "Ht": _choose(taken, H, now["Ht"]),
-            "Ht_next": _choose(taken, _choose(momentum > 0, following, H), now["Ht"]),
+            "W": _choose(better, chosen, now["W"]),
+            "W_plain": _choose(better, W, _choose(worse, now["W"], now["W_plain"])),
+            "Ht": _choose(better, H, now["Ht"]),
+            "Ht_next": _choose(better, _choose(momentum > 0, following, H), now["Ht"]),
         }
         return arrays, numbers, ~rejected
 
@@ -317,11 +317,11 @@ class BatchedNewton(Batch):
         import torch
 
         scales = {
-            id(each): (BetaLoss.of(each, 1.0).lower_bound, each.shape[1] * (each.mean() or 1.0))
-            for each in {id(each): each for each in data}.values()
+            id(matrix): (BetaLoss.of(matrix, 1.0).lower_bound, matrix.shape[1] * (matrix.mean() or 1.0))
+            for matrix in {id(matrix): matrix for matrix in data}.values()
         }
-        bounds, units = (to_device(part, W) for part in np.array([scales[id(each)] for each in data]).T)
-        own = {} if self.X is not None else {"X": torch.stack([each.array for each in data])}
+        bounds, units = (to_device(part, W) for part in np.array([scales[id(matrix)] for matrix in data]).T)
+        own = {} if self.X is not None else {"X": torch.stack([matrix.array for matrix in data])}
         arrays = own | {"bounds": bounds, "units": units}
         arrays |= self.evaluate(arrays, W, Ht, torch.sum(Ht, dim=2))[0]
         steps = torch.ones_like(arrays["columns"])

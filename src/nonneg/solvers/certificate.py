@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import Array, IntArray, SampleArray
+from nonneg._typing import Array, IntArray, Namespace, SampleArray
 from nonneg.certificates.certificate import Statement
 from nonneg.certificates.stationarity import (
     frobenius_kkt_residuals,
@@ -60,7 +60,7 @@ def _ratio_residuals(
     return normalized(energy, scale), normalized(float(energy_H), float(scale_H))
 
 
-def _infeasible(xp: Any, factor: Array) -> Array:
+def _infeasible(xp: Namespace, factor: Array) -> Array:
     """Return the number of entries that are not finite and nonnegative numbers."""
     return xp.count_nonzero(~(xp.isfinite(factor) & (factor >= 0)))
 

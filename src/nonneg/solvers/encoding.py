@@ -18,7 +18,7 @@ from array_api_compat import array_namespace
 from nonneg._arrays import is_cpu_tensor, is_float32, numpy_view, row_major, tensor_view
 from nonneg._devices import chosen_products
 from nonneg._threads import single_threaded_blas
-from nonneg._typing import Array, SampleArray
+from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.matrix import rows_per_block
 from nonneg.kernels.beta_products import kl_passes
@@ -174,9 +174,9 @@ def _encode_sparse_array(
     size = max(1, HESSIANS // (k * k))
     blocks = ((0, csr.shape[0]),) if csr.plan is None else [block[:2] for block in csr.plan.blocks]
     parts = []
-    for some in (slice(at, min(at + size, end)) for begin, end in blocks for at in range(begin, end, size)):
-        own = sums[some, :] if sums.ndim == 2 else xp.broadcast_to(sums, first[some, :].shape)
-        parts.append(_solve(step, (csr[some], own), first[some, :], max_iter))
+    for part in (slice(at, min(at + size, end)) for begin, end in blocks for at in range(begin, end, size)):
+        own = sums[part, :] if sums.ndim == 2 else xp.broadcast_to(sums, first[part, :].shape)
+        parts.append(_solve(step, (csr[part], own), first[part, :], max_iter))
     return xp.concat(parts, axis=0)
 
 
@@ -205,7 +205,7 @@ def _encode_nonzeros(
     return W
 
 
-def _equal(xp: Any, totals: Array, scale: Array, Ht: Array) -> Array:
+def _equal(xp: Namespace, totals: Array, scale: Array, Ht: Array) -> Array:
     """Return equal coefficients in every row, with which the model has the given total."""
     safe = xp.where(scale > 0, scale, xp.ones_like(scale))
     multiple = xp.where(scale > 0, totals / safe, xp.zeros_like(totals))
@@ -245,10 +245,10 @@ def _solve(step: Callable[..., Any], rows: tuple[Any, Any], factor: Array, max_i
             break
         if n_going < factor.shape[0] and n_going <= leaving * factor.shape[0]:
             out = _placed(out, places, factor)
-            some = xp.nonzero(going)[0]
-            places = some if places is None else places[some]
-            rows = _chosen(rows[0], some), _chosen(rows[1], some)
-            factor, residuals, going = factor[some, ...], residuals[some], going[some]
+            rest = xp.nonzero(going)[0]
+            places = rest if places is None else places[rest]
+            rows = _chosen(rows[0], rest), _chosen(rows[1], rest)
+            factor, residuals, going = factor[rest, ...], residuals[rest], going[rest]
     return _placed(out, places, factor)
 
 

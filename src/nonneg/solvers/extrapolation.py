@@ -24,7 +24,7 @@ LOWEST_FRACTION = 0.1
 
 
 class Momentum(NamedTuple):
-    """Where the schedule stands; the fields of the solvers' states, which a checkpoint stores one by one."""
+    """State of the momentum schedule: fields of the solvers' states, which a checkpoint stores one by one."""
 
     momentum: float  # fraction of the last change that is added again
     ceiling: float  # its present limit
@@ -33,7 +33,7 @@ class Momentum(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """How the momentum follows from accepted and rejected steps."""
+    """Schedule of the momentum: it follows from accepted and rejected steps."""
 
     initial: float
     growth: float

@@ -17,7 +17,7 @@ from nonneg._arrays import row_major, to_float64
 from nonneg._devices import chosen_device, chosen_products, device_work, likely_iterations
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
-from nonneg._typing import Array, IntArray, SampleArray
+from nonneg._typing import Array, IntArray, MatrixLike, SampleArray
 from nonneg.certificates.certificate import Certificate, Verdict
 from nonneg.data import DataMatrix
 from nonneg.data.dense import DenseMatrix
@@ -53,7 +53,7 @@ NOT_A_NUMBER = (
 
 
 def factorize(
-    X: Any,
+    X: MatrixLike,
     n_components: int,
     *,
     beta_loss: str | float = "frobenius",
@@ -221,8 +221,8 @@ def run_robust(
     data, rng, verbose = checked_dense(data), options.pop("rng"), options.pop("verbose", 0)
     n_init = checked_count("n_init", options.pop("n_init"))
     rounds = f"{options.get('caller', 'factorize')}, rounds of reweighting"
-    given = options["W"] is not None or options["H"] is not None
-    options["init"] = _checked_init(options["init"], n_init, data.shape, n_components, given=given)
+    custom = options["W"] is not None or options["H"] is not None
+    options["init"] = _checked_init(options["init"], n_init, data.shape, n_components, custom=custom)
     same = {name: options[name] for name in ("penalties", "tol", "max_iter", "callback")}
     same["free"] = free_components(options["frozen_components"], n_components, options["H"])
     # A few iterations of the squared loss only: its minimum may have components of outliers.
@@ -280,8 +280,8 @@ def run_factorization(
     _check_signed(data, name, init)
     free = free_components(frozen_components, k, H)
     warn_of_one_sided_l1(penalties, free)
-    given, n_init = W is not None or H is not None, checked_count("n_init", n_init)
-    init = _checked_init(init, n_init, data.shape, k, given=given)
+    custom, n_init = W is not None or H is not None, checked_count("n_init", n_init)
+    init = _checked_init(init, n_init, data.shape, k, custom=custom)
     run_options: dict[str, Any] = {"beta": beta, "penalties": penalties, "max_iter": max_iter, "tol": tol}
     run_options |= {"free": free, "callback": callback}
     run_options |= {"accelerate": accelerate} if name == "hals" else {}
@@ -308,7 +308,7 @@ def run_factorization(
         return first_W, first_Ht, own
 
     # Then restarts may be initialized together.
-    plain = init == "random" and folder is None and not shuffle and free is None and not given
+    plain = init == "random" and folder is None and not shuffle and free is None and not custom
     plain = plain and not data.is_weighted and not signed_components
     with threads(n_jobs), device_work(data), chosen_products():
         if n_init == 1:
@@ -405,19 +405,19 @@ def free_components(frozen: Sequence[int] | None, k: int, H: Any) -> IntArray | 
         raise InvalidParameterError(
             "frozen_components names rows of H to keep, but H is not given. Pass H with these rows filled in."
         )
-    wanted = {int(i) for i in indices}
-    bad = sorted(i for i in wanted if not 0 <= i < k)
+    held = {int(i) for i in indices}
+    bad = sorted(i for i in held if not 0 <= i < k)
     if bad:
         raise InvalidParameterError(f"frozen_components contains {bad[0]}, but components are 0 to {k - 1}.")
-    return np.asarray([i for i in range(k) if i not in wanted], dtype=np.int64)
+    return np.asarray([i for i in range(k) if i not in held], dtype=np.int64)
 
 
 def checked_negative(negative: Any, beta: float, *, signed_components: bool) -> str:
     """Return what negative entries are, or say that the loss has no place for them."""
     if (negative == "keep" or signed_components) and beta != 2.0:
-        asked = "signed_components=True" if signed_components else "negative='keep'"
+        option = "signed_components=True" if signed_components else "negative='keep'"
         raise InvalidParameterError(
-            f"{asked} is for the Frobenius loss, but beta_loss={loss_name(beta)!r} is not defined "
+            f"{option} is for the Frobenius loss, but beta_loss={loss_name(beta)!r} is not defined "
             "for negative entries. Use beta_loss='frobenius'."
         )
     return negative
@@ -471,11 +471,11 @@ def _how_it_ended(run: Run[Any], solver: str, tol: float) -> str:
     return f" tol={tol:g} ended the run, and the loss no longer decreased."
 
 
-def _checked_init(init: str | None, n_init: int, shape: tuple[int, int], k: int, *, given: bool) -> str:
+def _checked_init(init: str | None, n_init: int, shape: tuple[int, int], k: int, *, custom: bool) -> str:
     """Return the name of the initialization; restarts need one that draws random numbers."""
     restarts = n_init > 1
     if init is None:
-        init = "custom" if given else "random" if restarts else default_init(shape, k)
+        init = "custom" if custom else "random" if restarts else default_init(shape, k)
     if restarts and not INITS.find(init).seeded:
         raise InvalidParameterError(
             f"n_init={n_init} with init={init!r}: all restarts would be equal, because this initialization "
@@ -512,7 +512,7 @@ def initial_factors(
     free: IntArray | None = None,
 ) -> tuple[SampleArray, Array]:
     """Return the initial W and H'."""
-    init = _checked_init(init, 1, data.shape, k, given=W is not None or H is not None)
+    init = _checked_init(init, 1, data.shape, k, custom=W is not None or H is not None)
     initializer = INITS.find(init)
     if initializer.takes_factors:
         return initializer(unweighted(data), k, rng=rng, W=W, H=H)

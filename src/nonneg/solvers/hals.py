@@ -44,8 +44,8 @@ def inner_passes(data: DataMatrix, k: int, entries: float | None = None) -> tupl
     gpu = on_gpu(data.to_device(np.zeros(1)))
 
     def passes(rows: float, other: float) -> int:
-        wanted = 1 + SHARE * (entries / max(1, rows) + other * k / max(1, rows)) / k
-        return min(GPU_PASSES if gpu and rows * k >= GPU_ENTRIES else MAX_PASSES, int(wanted))
+        n_passes = 1 + SHARE * (entries / max(1, rows) + other * k / max(1, rows)) / k
+        return min(GPU_PASSES if gpu and rows * k >= GPU_ENTRIES else MAX_PASSES, int(n_passes))
 
     return passes(n_rows, n_columns), passes(n_columns, n_rows)
 

@@ -24,7 +24,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._compiled import core
-from nonneg._typing import Array, IntArray, SampleArray
+from nonneg._typing import Array, IntArray, Namespace, SampleArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import SlowDecrease
 from nonneg.iteration.loop import Candidates, Descent, changed, solver, unchanged
@@ -46,7 +46,7 @@ from nonneg.solvers.mu import update_ratio
 TRIES = 8
 # Steps of columns are powers of two, so that the rounding of losses does not change them, and at least this.
 SHORTEST = 2.0**-4
-# What is to be gained below this part of the loss drowns in rounding: in float32 losses of one pair differ by
+# A gain below this part of the loss drowns in rounding: in float32 losses of one pair differ by
 # 5e-9 of themselves (mutations, 96 x 2700, k=20).
 NOTHING = {"float64": 1e-14, "float32": 1e-9}
 # The part of the squared mean of a component that is added to its squares in the diagonals of Hessians: a row
@@ -117,10 +117,10 @@ def newton_step(
     before = v
     if isinstance(model, WeightedGrams):
         hessians = replace(model, weights=curvature).dense().matrices
-        found = own_targets(factor, gradient, hessians, l1, l2)
+        step = own_targets(factor, gradient, hessians, l1, l2)
     else:
-        found = newton_targets(factor, gradient, curvature @ squares + l2, model, None, l1, l2)
-    direction, residuals, *along_rows = found
+        step = newton_targets(factor, gradient, curvature @ squares + l2, model, None, l1, l2)
+    direction, residuals, *along_rows = step
     del slope, curvature
     v, steps = kernels.line_search(x, v, direction @ other_T, mask, *bounds, *along_rows)
     new = factor + steps[..., None] * direction
@@ -164,11 +164,11 @@ def nonzero_step(
         hessians = row_hessians(csr.indptr, csr.indices, csr.data / v / v, other)
         if l2:
             hessians = hessians + l2 * xp.eye(int(other.shape[1]), dtype=other.dtype, device=other.device)
-        found = own_targets(factor, gradient, hessians, l1, l2)
+        step = own_targets(factor, gradient, hessians, l1, l2)
     else:
         diagonal = ratio.second + ratio.trace[:, None] * damping(other) + l2
-        found = newton_targets(factor, gradient, diagonal, correlations, None, l1, l2)
-    direction, residuals, linear, quadratic, slopes = found
+        step = newton_targets(factor, gradient, diagonal, correlations, None, l1, l2)
+    direction, residuals, linear, quadratic, slopes = step
     linear = linear + xp.sum(direction * sums, axis=1)
     steps = line_search(
         csr, factor, direction, other, lower_bound, linear, quadratic, slopes, beta_kernels.TRIES
@@ -202,8 +202,8 @@ def own_targets(factor: Array, gradient: Array, hessians: Array, l1: float, l2: 
     if isinstance(factor, np.ndarray) and unsolved.any():
         # Fewer entries than components make the Hessian of a row singular except for the ridge above: a
         # factorization with pivots still solves it.
-        some = factor[unsolved], DenseGrams(hessians[unsolved]), cross[unsolved]
-        target[unsolved], unsolved[unsolved] = with_pivots(*some, 20 + 5 * k)
+        system = factor[unsolved], DenseGrams(hessians[unsolved]), cross[unsolved]
+        target[unsolved], unsolved[unsolved] = with_pivots(*system, 20 + 5 * k)
     direction = xp.where(unsolved[:, None], factor, target) - factor
     residuals = row_residuals(factor * root, gradient / root)
     return direction, residuals, *along(factor, gradient, direction, l1, l2)
@@ -211,7 +211,7 @@ def own_targets(factor: Array, gradient: Array, hessians: Array, l1: float, l2: 
 
 @dataclass(frozen=True)
 class RowPass:
-    """What a pass needs besides the rows: the same for all blocks."""
+    """Arguments of a pass besides the rows: the same for all blocks."""
 
     Ht: Array  # the present H'
     loss: BetaLoss  # the divergence
@@ -472,7 +472,7 @@ def next_steps(xp: Any, steps: Array, gained: Array, change: Array, losses: Arra
     return following, xp.where(change > 0, steps * _power_of_two(xp, gained, change, most=0.5), steps)
 
 
-def _power_of_two(xp: Any, slope: Array, change: Array, *, most: float) -> Array:
+def _power_of_two(xp: Namespace, slope: Array, change: Array, *, most: float) -> Array:
     """Return about where a parabola with this slope at 0 and this change at 1 is lowest: a power of two."""
     bend = change - slope
     factor = xp.full_like(slope, 0.125)

@@ -31,7 +31,7 @@ ROUNDS, FIRST_ROUNDS = 3, 30
 
 @dataclass(frozen=True)
 class OnlineState:
-    """What is kept of the samples so far."""
+    """Summary of the samples so far."""
 
     # Decayed sum of X'W, or of the numerators of the updates. None where only the number of samples is known,
     # as after `fit`: these are then taken to be like those of the next batch.

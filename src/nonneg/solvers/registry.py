@@ -28,7 +28,7 @@ LOCAL = frozenset({"dense", "sparse"})
 EVERYWHERE = frozenset({"dense", "sparse", "array", "dask", "streamed"})
 
 
-# What `tol` is compared with, by stopping rule.
+# The quantity compared with `tol`, by stopping rule.
 TOL: dict[Any, str] = {
     least_squares_rule: "sum of absolute projected gradients, relative to the first iteration, or decrease "
     "of the error per iteration, relative to the first error",
@@ -75,7 +75,7 @@ class Solver(Entry):
 
     @property
     def tol(self) -> str:
-        """What `tol` is compared with."""
+        """The quantity compared with `tol`."""
         return TOL[self.rule]
 
     def minimizes(self, beta: float) -> bool:
@@ -140,7 +140,7 @@ _ENTRIES = {
 }
 SOLVERS = Registry("solver", _ENTRIES)
 
-# What scikit-learn's name for coordinate descent stands for.
+# Solvers behind scikit-learn's name for coordinate descent.
 COORDINATE_DESCENT = {2.0: "hals", 1.0: "kl-cd"}
 
 

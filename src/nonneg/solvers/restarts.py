@@ -22,7 +22,7 @@ from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.registry import SOLVERS, choose_solver
 
-# Where a restart begins: W, H', and the options of the solver for it alone.
+# Start of a restart: W, H', and the options of the solver for it alone.
 Restart: TypeAlias = tuple[SampleArray, Array, dict[str, Any]]
 
 

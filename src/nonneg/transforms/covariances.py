@@ -14,7 +14,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
 from nonneg._arrays import is_dask, is_float32, numpy_dtype, to_float64
-from nonneg._typing import Array, FloatArray
+from nonneg._typing import Array, FloatArray, Namespace
 from nonneg.exceptions import (
     DataTypeError,
     InvalidDataError,
@@ -162,13 +162,13 @@ def covariances_of(covariances: Any) -> FrameCovariances:
     FrameCovariances
         On the same device.
     """
-    given = _checked(covariances, "covariances")
-    if given.ndim != 3 or given.shape[1] != given.shape[2]:
+    matrices = _checked(covariances, "covariances")
+    if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2]:
         raise ShapeError(
-            f"Expected covariances of shape (n_matrices, m, m), got {tuple(given.shape)}. Pass frames to "
+            f"Expected covariances of shape (n_matrices, m, m), got {tuple(matrices.shape)}. Pass frames to "
             "learn_transform."
         )
-    N, M = given.shape[:2]
+    N, M = matrices.shape[:2]
     if M < 2:
         raise InvalidDataError(
             f"Expected matrices of at least two rows, got {M}: there is nothing to rotate."
@@ -178,16 +178,16 @@ def covariances_of(covariances: Any) -> FrameCovariances:
             f"Expected at least two matrices, got {N}: the eigenvectors of one diagonalize it, and "
             "numpy.linalg.eigh finds them."
         )
-    xp = array_namespace(given)
-    _check_finite(xp, given, ("matrix", "row", "column"))
-    symmetric = 0.5 * (given + xp.matrix_transpose(given))
-    scale = float(xp.max(xp.abs(given)))
+    xp = array_namespace(matrices)
+    _check_finite(xp, matrices, ("matrix", "row", "column"))
+    symmetric = 0.5 * (matrices + xp.matrix_transpose(matrices))
+    scale = float(xp.max(xp.abs(matrices)))
     if scale == 0:
         raise InvalidDataError("All covariances are zero: there is nothing to diagonalize.")
-    check_unit(math.sqrt(scale), str(given.dtype), "The root of the largest covariance")
-    single = is_float32(given.dtype)
+    check_unit(math.sqrt(scale), str(matrices.dtype), "The root of the largest covariance")
+    single = is_float32(matrices.dtype)
     allowed = (1e-4 if single else 1e-9) * scale
-    apart = xp.max(xp.reshape(xp.abs(given - symmetric), (N, -1)), axis=1)
+    apart = xp.max(xp.reshape(xp.abs(matrices - symmetric), (N, -1)), axis=1)
     if float(xp.max(apart)) > allowed:
         raise InvalidDataError(
             f"Expected symmetric covariances: matrix {int(xp.argmax(apart))} differs from its transpose by "
@@ -230,10 +230,10 @@ def _factored(Y: Array, n_realizations: int) -> FrameCovariances:
         values, vectors = xp.linalg.eigh(by_frame @ xp.matrix_transpose(by_frame))
         # Rows of U'Y are orthogonal, with the eigenvalues as squared norms: no square root is taken of them.
         rows = xp.matrix_transpose(vectors) @ by_frame
-        kept = _kept(values)
-        if int(xp.sum(xp.astype(kept, xp.int64))) == kept.shape[0] * S:
+        large = _large(values)
+        if int(xp.sum(xp.astype(large, xp.int64))) == large.shape[0] * S:
             return FrameCovariances(Y, np.zeros(Y.shape[1]), 0.0, n_realizations)
-        return _assembled(values, rows, kept, diagonal, n_realizations)
+        return _assembled(values, rows, large, diagonal, n_realizations)
     values, vectors = xp.linalg.eigh(xp.matrix_transpose(by_frame) @ by_frame)
     return _from_spectra(values, xp.matrix_transpose(vectors), diagonal, n_realizations)
 
@@ -242,12 +242,12 @@ def _from_spectra(
     values: Array, vectors: Array, diagonal: Array, n_realizations: int | None
 ) -> FrameCovariances:
     xp = array_namespace(values)
-    kept = _kept(values)
-    positive = xp.where(kept, values, xp.zeros_like(values))
-    return _assembled(values, vectors * xp.sqrt(positive)[..., None], kept, diagonal, n_realizations)
+    large = _large(values)
+    positive = xp.where(large, values, xp.zeros_like(values))
+    return _assembled(values, vectors * xp.sqrt(positive)[..., None], large, diagonal, n_realizations)
 
 
-def _kept(values: Array) -> Array:
+def _large(values: Array) -> Array:
     xp = array_namespace(values)
     share = NEGLIGIBLE_SINGLE if is_float32(values.dtype) else NEGLIGIBLE
     top = xp.max(values, axis=1, keepdims=True)
@@ -255,14 +255,14 @@ def _kept(values: Array) -> Array:
 
 
 def _assembled(
-    values: Array, rows: Array, kept: Array, diagonal: Array, n_realizations: int | None
+    values: Array, rows: Array, large: Array, diagonal: Array, n_realizations: int | None
 ) -> FrameCovariances:
     """Keep the last `rank` rows of every frame (eigenvalues ascend), zeros where a frame has fewer."""
     xp = array_namespace(values)
     zero = xp.zeros_like(values)
-    rank = max(1, int(xp.max(xp.sum(xp.astype(kept, xp.int64), axis=1))))
-    discarded = xp.sum(xp.where(kept, zero, xp.where(values > 0, values, zero)), axis=1)
-    used = xp.where(kept[..., None], rows, xp.zeros_like(rows))[:, -rank:, :]
+    rank = max(1, int(xp.max(xp.sum(xp.astype(large, xp.int64), axis=1))))
+    discarded = xp.sum(xp.where(large, zero, xp.where(values > 0, values, zero)), axis=1)
+    used = xp.where(large[..., None], rows, xp.zeros_like(rows))[:, -rank:, :]
     # The largest first.
     virtual = xp.permute_dims(xp.flip(used, axis=1), (1, 0, 2))
     virtual = xp.asarray(virtual, copy=True)
@@ -294,7 +294,7 @@ def _checked(Y: Any, name: str) -> Array:
     return xp.astype(Y, xp.float64)
 
 
-def _check_finite(xp: Any, Y: Array, axes: tuple[str, str, str]) -> None:
+def _check_finite(xp: Namespace, Y: Array, axes: tuple[str, str, str]) -> None:
     finite = xp.isfinite(Y)
     if bool(xp.all(finite)):
         return
@@ -306,7 +306,7 @@ def _check_finite(xp: Any, Y: Array, axes: tuple[str, str, str]) -> None:
     )
 
 
-def _check_silence(xp: Any, Y: Array) -> None:
+def _check_silence(xp: Namespace, Y: Array) -> None:
     if not bool(xp.any(Y != 0)):
         raise InvalidDataError("All frames are silent (zeros): there is nothing to learn from.")
     if not bool(xp.any(Y[..., :1] != Y)):

@@ -48,7 +48,7 @@ def batch_step(method: str, data: Any, options: TransformOptions) -> Step:
         def work(start: int, stop: int) -> list[tuple[Any, Measures]]:
             return [whole_batch(part_of(state, slice(i, i + 1))) for i in range(start, stop)]
 
-        parts = [pair for some in parallel_for(work, state.batch, chunk_size=1) for pair in some]
+        parts = [pair for part in parallel_for(work, state.batch, chunk_size=1) for pair in part]
         states, measures = [pair[0] for pair in parts], [pair[1] for pair in parts]
         columns = {name: np.concatenate([one[name] for one in measures]) for name in measures[0]}
         return concatenated(states), columns

@@ -16,8 +16,8 @@ from nonneg.transforms.covariances import FrameCovariances
 from nonneg.transforms.rotations.group import closest_orthogonal, orthogonality_error, random_orthogonal
 from nonneg.transforms.state import TransformState, transformed_frames
 
-# How far a given transform may be from orthogonal: float32 and rounding to a few digits are accepted. It is
-# replaced by the closest orthogonal matrix.
+# Tolerance of the orthogonality of a given transform: float32 and rounding to a few digits are accepted. The
+# transform is replaced by the closest orthogonal matrix.
 NEARLY_ORTHOGONAL = 1e-4
 
 
@@ -33,11 +33,11 @@ def initial_state(
         # Everything is drawn, used or not, so that a restart does not depend on what is given.
         transform = random_orthogonal(m, source)
         factors = None if k is None else random_factors(n, m, k, source)
-        given = i if n_given > 1 else 0
-        if transforms is not None and given < n_given and (i < n_given or isinstance(init, str)):
-            transform = transforms[given]
+        place = i if n_given > 1 else 0
+        if transforms is not None and place < n_given and (i < n_given or isinstance(init, str)):
+            transform = transforms[place]
             if components is not None and activations is not None:
-                factors = activations[given], components[given]
+                factors = activations[place], components[place]
         chosen.append((transform, *(factors or (None, None))))
     return _state(data, *(_stacked(part) for part in zip(*chosen, strict=True)))
 
@@ -70,9 +70,9 @@ def random_factors(n: int, m: int, k: int, rng: np.random.Generator) -> tuple[Fl
 def dct_matrix(m: int) -> FloatArray:
     """Return the orthonormal DCT of type II."""
     index = np.arange(m)
-    found: FloatArray = np.sqrt(2.0 / m) * np.cos(np.pi * (index + 0.5) * index[:, None] / m)
-    found[0] /= np.sqrt(2.0)
-    return found
+    matrix: FloatArray = np.sqrt(2.0 / m) * np.cos(np.pi * (index + 0.5) * index[:, None] / m)
+    matrix[0] /= np.sqrt(2.0)
+    return matrix
 
 
 def _stacked(parts: tuple[Any, ...]) -> Any:
@@ -124,11 +124,11 @@ def _given(init: Any, m: int, n: int, k: int | None) -> tuple[Any, Any, Any]:
 
 
 def _batched(array: Any, shape: tuple[int, int], what: str) -> FloatArray:
-    given = np.array(to_float64(array), dtype=np.float64)
-    if given.ndim == 2:
-        given = given[None]
-    if given.ndim != 3 or given.shape[1:] != shape:
-        raise ShapeError(f"Expected {what} to be of shape {shape}, got {tuple(given.shape)}.")
-    if not np.isfinite(given).all():
+    batch = np.array(to_float64(array), dtype=np.float64)
+    if batch.ndim == 2:
+        batch = batch[None]
+    if batch.ndim != 3 or batch.shape[1:] != shape:
+        raise ShapeError(f"Expected {what} to be of shape {shape}, got {tuple(batch.shape)}.")
+    if not np.isfinite(batch).all():
         raise InvalidParameterError(f"{what.capitalize()} must contain finite numbers.")
-    return given
+    return batch

@@ -92,10 +92,10 @@ def joint_diagonalize(
     True
     """
     data = covariances if isinstance(covariances, FrameCovariances) else covariances_of(covariances)
-    given = checked_method_params("jd", method_params)
-    if "n_nmf_updates" in given:
+    params = checked_method_params("jd", method_params)
+    if "n_nmf_updates" in params:
         raise UnsupportedError("joint_diagonalize has no factors: it does not accept n_nmf_updates.")
-    options = method_options("jd", eps0=eps0, **given)
+    options = method_options("jd", eps0=eps0, **params)
     check_eps0(data, options.eps0)
     loop = LoopOptions(
         max_iter=checked_count("max_iter", max_iter, 0),

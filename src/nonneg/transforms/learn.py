@@ -119,8 +119,8 @@ def learn_transform(
     data = Y if isinstance(Y, FrameCovariances) else frame_covariances(Y)
     n_components = checked_count("n_components", n_components, 1)
     n_init = checked_count("n_init", n_init, 1)
-    given = checked_method_params(method, method_params)
-    options = method_options(method, eps0=eps0, **given)
+    params = checked_method_params(method, method_params)
+    options = method_options(method, eps0=eps0, **params)
     check_eps0(data, options.eps0)
     tol = checked_nonnegative("tol", tol)
     loop = LoopOptions(
@@ -138,7 +138,7 @@ def learn_transform(
             init = _diagonalizers(data, options.eps0, n_init, rng) if method == "tl" else None
         if cross_initialize and method != "dct":
             shared = ("n_nmf_updates", "n_rotation_updates")
-            common = {name: given[name] for name in shared if name in given}
+            common = {name: params[name] for name in shared if name in params}
             other = method_options("jd" if method == "tl" else "tl", eps0=eps0, **common)
             both = cross_init(
                 data,
@@ -161,5 +161,5 @@ def learn_transform(
 
 def _diagonalizers(data: FrameCovariances, eps0: float, n_init: int, rng: Seed) -> Any:
     """Return a joint diagonalizer as the initial transform of every restart."""
-    found = joint_diagonalize(data, eps0=eps0, max_iter=JD_ITERATIONS, rng=rng)
-    return np.repeat(to_numpy(found.transform)[None], n_init, axis=0)
+    diagonalization = joint_diagonalize(data, eps0=eps0, max_iter=JD_ITERATIONS, rng=rng)
+    return np.repeat(to_numpy(diagonalization.transform)[None], n_init, axis=0)

@@ -50,7 +50,7 @@ class SmallGradient:
 
 @dataclass(frozen=True)
 class BatchRun:
-    """How a batch of restarts ended."""
+    """End of a batch of restarts."""
 
     run: Run[Any]  # of the loop
     n_restarts: int  # how many there were
@@ -73,7 +73,7 @@ class BatchRun:
 
     @property
     def losses(self) -> FloatArray:
-        """What was minimized, at the end of each restart; infinite where it is NaN."""
+        """Final objective of each restart; infinite where it is NaN."""
         losses = self.last("loss")
         return np.where(np.isnan(losses), np.inf, losses)
 
@@ -120,7 +120,7 @@ class LoopOptions:
         step = _LoopStep(method, data, options, state.batch)
         folder = None if self.checkpoint is None else Path(self.checkpoint) / (name or method)
         held = data if method == "nmf" else data.virtual
-        inits = [getattr(state, each, None) for each in ("transform", "activations", "components")]
+        inits = [getattr(state, field, None) for field in ("transform", "activations", "components")]
         saved = Checkpoint.of(
             folder,
             *(method, options.as_dict(), held, inits),

@@ -159,9 +159,9 @@ class DiagonalityObjective(VarianceObjective):
         V = point[2]
         xp = array_namespace(V)
         twice = 2.0 * self.data.n_frames
-        found = _symmetric_products(self.weights(V), V + self.eps0) - twice
+        curvature = _symmetric_products(self.weights(V), V + self.eps0) - twice
         rounding = 8.0 * float(xp.finfo(V.dtype).eps)
-        return xp.where(found > twice * rounding, found, xp.zeros_like(found))
+        return xp.where(curvature > twice * rounding, curvature, xp.zeros_like(curvature))
 
 
 def _symmetric_products(weights: Array, V: Array) -> Array:

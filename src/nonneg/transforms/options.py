@@ -82,16 +82,16 @@ METHODS = Registry(
 """The methods of `learn_transform`; their options are those of `method_params`."""
 
 
-def method_options(method: str, **given: Any) -> TransformOptions:
+def method_options(method: str, **params: Any) -> TransformOptions:
     """Return the options of a method, with those of the paper where none are given."""
-    return TransformOptions(**(DEFAULTS[METHODS.name_of(method)] | given))
+    return TransformOptions(**(DEFAULTS[METHODS.name_of(method)] | params))
 
 
-def checked_method_params(method: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
+def checked_method_params(method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a copy of `method_params`; refuse names that the method does not accept."""
-    if given is None:
+    if params is None:
         return {}
-    if not isinstance(given, Mapping):
-        raise InvalidParameterError(f"method_params must be None or a dict, got {given!r}.")
-    METHODS.check_options(method, given)
-    return dict(given)
+    if not isinstance(params, Mapping):
+        raise InvalidParameterError(f"method_params must be None or a dict, got {params!r}.")
+    METHODS.check_options(method, params)
+    return dict(params)

@@ -60,7 +60,7 @@ class ReducedFrames:
 
 
 Frames = FrameCovariances | ReducedFrames
-"""What the iterations take."""
+"""Input of the iterations."""
 
 
 def reduced_frames(data: FrameCovariances) -> Frames:

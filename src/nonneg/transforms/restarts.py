@@ -128,12 +128,12 @@ def _with_factors(
     V = variances(state.frames, data)
     factors = FactorState(state.activations, state.components)
     # Every restart has variances of its own. Nothing is measured on the way, so that many iterations are one.
-    left = loop.max_iter
-    while left > 0:
-        n_iter = min(left, UNWATCHED_ITERATIONS)
+    remaining = loop.max_iter
+    while remaining > 0:
+        n_iter = min(remaining, UNWATCHED_ITERATIONS)
         several = replace(options, n_nmf_updates=n_iter * options.n_nmf_updates)
         factors, _ = nmf_step(factors, V, several)
-        left -= n_iter
+        remaining -= n_iter
     return replace(state, activations=factors.activations, components=factors.components, n_done=0)
 
 

@@ -13,7 +13,7 @@ from nonneg.iteration import History, StopReason
 
 @dataclass(frozen=True)
 class RestartSummary:
-    """How every restart ended.
+    """End of every restart.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Where a batch of restarts stands; restarts are the first axis of every array."""
+"""State of a batch of restarts; restarts are the first axis of every array."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TransformState:
 
     @cached_property
     def known(self) -> dict[Any, Any]:
-        """What an iteration that ended here has computed, for the next one; a copy begins with nothing."""
+        """Intermediate results of the iteration that ended here, for the next one; a copy begins empty."""
         return {}
 
 

@@ -149,7 +149,9 @@ def test_isolated_nodes_have_no_membership_and_are_counted():
     rest = np.delete(np.arange(32), [15, 16])
     order = np.argsort(model.pure_nodes_)
     np.testing.assert_allclose(model.memberships_[rest][:, order], shares, atol=1e-9)
-    assert model.certificate_["reached-nodes"].quantities["isolated"] == 2
+    reached = model.certificate_["reached-nodes"]
+    assert reached.quantities["isolated"] == 2
+    assert reached.sentence == "The eigenvectors reach 30 of 32 nodes; 2 have no edges."
 
 
 def test_nodes_of_other_components_get_what_was_asked_for():
@@ -167,6 +169,8 @@ def test_nodes_of_other_components_get_what_was_asked_for():
     assert not answers["zero"].memberships_[20:].any()
     assert np.isnan(answers["nan"].memberships_[20:]).all()
     np.testing.assert_array_equal(answers["auto"].unreached_nodes_, [20, 21])
+    sentence = answers["auto"].certificate_["reached-nodes"].sentence
+    assert sentence == "The eigenvectors reach 20 of 22 nodes; 2 have no coordinate above rounding."
     np.testing.assert_array_equal(answers["nan"].labels_[20:], -1)
     np.testing.assert_allclose(
         MixedMembership(3, method="spoc", self_loops="keep").fit(graph).memberships_[20:], 1 / 3

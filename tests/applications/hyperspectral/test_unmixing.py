@@ -234,7 +234,7 @@ def test_every_candidate_has_its_number_and_the_smallest_is_kept():
     statement = model.certificate_["candidates"]
     assert len(statement.quantities) == 18
     assert statement.number == min(statement.quantities.values())
-    assert model.result_.facts["candidates"] == dict(statement.quantities)
+    assert model.result_.details["candidates"] == dict(statement.quantities)
     # The number is the mean relative residual of the pixels, of which all up to 1000 judge.
     mixed = Unmixing(4, constraint="nonnegative", random_state=0).fit(scene.X.reshape(30, 40, 50))
     assert statement.number == pytest.approx(mixed.residuals_.mean(), rel=0.05)
@@ -301,7 +301,7 @@ def test_dark_materials_and_corrupt_pixels_do_not_mislead_the_default():
     former = Unmixing(3, method="snpa").fit(cube)
     assert spectral_angles(spectra, former.endmembers_).min(axis=1).max() > 20.0
     assert not set(corrupt) & set(model.pure_pixels_ @ [40, 1])
-    assert set(corrupt) & set(model.result_.facts["isolated"])
+    assert set(corrupt) & set(model.result_.details["isolated"])
     assert "set aside" in model.certificate_["isolated-samples"].sentence
 
 

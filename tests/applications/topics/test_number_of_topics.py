@@ -1,4 +1,4 @@
-"""How many topics: the recommendation, its curves and its reason."""
+"""Number of topics: the recommendation, its curves and its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the theorems promise, on draws that satisfy their assumptions."""
+"""Guarantees of the theorems, on draws that satisfy their assumptions."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def read_sound(
     from scipy.signal import resample_poly
 
     name = Path(path).name
-    samples, found, subtype = _decoded(Path(path))
+    samples, own_rate, subtype = _decoded(Path(path))
     n_samples, n_channels = samples.shape
     if n_samples == 0:
         raise InvalidDataError(
@@ -94,13 +94,13 @@ def read_sound(
     if not np.isfinite(one).all():
         at = int(np.argwhere(~np.isfinite(np.atleast_2d(one)))[:, 1].min())
         raise NonFiniteDataError(
-            f"{name}: sample {at} ({at / found:.3f} s) is {one[..., at]}. Expected finite numbers. Write the "
-            "file again with integer samples, or cut the damaged part out."
+            f"{name}: sample {at} ({at / own_rate:.3f} s) is {one[..., at]}. Expected finite numbers. Write "
+            "the file again with integer samples, or cut the damaged part out."
         )
-    if rate is not None and rate != found:
-        common = math.gcd(found, checked_count("rate", rate))
-        one = np.asarray(resample_poly(one, int(rate) // common, found // common, axis=-1))
-    return Sound(one, found if rate is None else int(rate), n_channels, name, subtype)
+    if rate is not None and rate != own_rate:
+        common = math.gcd(own_rate, checked_count("rate", rate))
+        one = np.asarray(resample_poly(one, int(rate) // common, own_rate // common, axis=-1))
+    return Sound(one, own_rate if rate is None else int(rate), n_channels, name, subtype)
 
 
 def write_sound(path: str | os.PathLike[str], samples: Any, rate: int, *, subtype: str | None = None) -> None:

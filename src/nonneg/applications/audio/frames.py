@@ -18,7 +18,7 @@ _LEAST_WEIGHT = 1e-12
 
 @dataclass(frozen=True)
 class Framing:
-    """How signals are cut into overlapping frames.
+    """Division of signals into overlapping frames.
 
     Parameters
     ----------

@@ -54,9 +54,9 @@ def group_components(
     return _in_order(_means(points, weights, n_groups))
 
 
-def best_proposal(shares: Mapping[str, float]) -> str:
+def best_proposal(energies: Mapping[str, float]) -> str:
     """Return the proposal whose largest group has the smallest share; the first of equal ones."""
-    return min(shares, key=lambda name: round(shares[name], 9))
+    return min(energies, key=lambda name: round(energies[name], 9))
 
 
 def energy_shares(W: Any, H: Any, labels: IntArray, *, variances: bool = False) -> FloatArray:

@@ -68,7 +68,7 @@ FRAMING = {
         "centered": bool,
     }
 }
-"""How a saved model stores the transform of its signals."""
+"""Stored form of the transform of the signals in a saved model."""
 
 # In all functions, `separation` is the `SourceSeparation` whose parameters count.
 

@@ -216,9 +216,9 @@ class SourceSeparation(SavableEstimator):
         W, H, frequencies = self.activations_, self.model_.components_, self._frequencies
         named = PROPOSALS if self.grouping == "auto" else (self.grouping,)
         labels = {by: group_components(W, H, n_groups, by=by, frequencies=frequencies) for by in named}
-        shares = {by: float(self._energy_shares(one).max()) for by, one in labels.items()}
-        self.proposals_ = np.array(list(shares.values()) if len(named) > 1 and n_groups > 1 else [])
-        return labels[best_proposal(shares)]
+        energies = {by: float(self._energy_shares(one).max()) for by, one in labels.items()}
+        self.proposals_ = np.array(list(energies.values()) if len(named) > 1 and n_groups > 1 else [])
+        return labels[best_proposal(energies)]
 
     def _trained(
         self, recordings: FloatArray, solos: Mapping[str, list[FloatArray]], n_sources: int
@@ -266,12 +266,12 @@ class SourceSeparation(SavableEstimator):
 
     @property
     def history_(self) -> Any:
-        """What was measured after each iteration of the model's fit."""
+        """Measures after each iteration of the model's fit."""
         return self.model_.history_
 
     @property
     def certificate_(self) -> Certificate:
-        """What is known about the fit: about the model, the grouping and the balance of the sources."""
+        """Statements about the model, the grouping and the balance of the sources."""
         proposals = dict(zip(PROPOSALS, self.proposals_.tolist(), strict=False))
         return separation_certificate(
             self.model_.certificate_, self.energy_shares_, proposals, self.divergences_

@@ -142,10 +142,10 @@ def grouped_by_hand(grouping: Any, n_components: int) -> tuple[IntArray, tuple[s
                 f"grouping gives component {bad[0]} to {name!r}, but the {n_components} components are "
                 f"numbered from 0 to {n_components - 1} (from 1 to {n_components} on the command line)."
             )
-        if (taken := own[labels[own] < len(names)]).size:
-            other = names[labels[taken[0]]]
+        if (used := own[labels[own] < len(names)]).size:
+            other = names[labels[used[0]]]
             raise InvalidParameterError(
-                f"grouping gives component {taken[0]} to {other!r} and to {name!r}. Give each to one source."
+                f"grouping gives component {used[0]} to {other!r} and to {name!r}. Give each to one source."
             )
         labels[own] = at
     if (labels < len(names)).all():
@@ -159,7 +159,7 @@ def grouped_by_hand(grouping: Any, n_components: int) -> tuple[IntArray, tuple[s
 
 
 def separation_certificate(
-    model: Certificate, shares: FloatArray, proposals: Mapping[str, float], divergences: FloatArray
+    model: Certificate, energies: FloatArray, proposals: Mapping[str, float], divergences: FloatArray
 ) -> Certificate:
     """Return the statements about the model, the grouping, and the balance of the sources."""
     # Masks are ratios of sums of components: small changes of single ones do not matter to them.
@@ -173,8 +173,8 @@ def separation_certificate(
         statements.append(_grouping_statement(proposals))
     if len(divergences):
         statements.append(_training_statement(*divergences.tolist()))
-    if len(shares) > 1:
-        statements.append(balance_statement(shares))
+    if len(energies) > 1:
+        statements.append(balance_statement(energies))
     return Certificate(tuple(statements))
 
 
@@ -189,21 +189,21 @@ def _grouping_statement(proposals: Mapping[str, float]) -> Statement:
 
 
 def _training_statement(by_templates: float, by_components: float) -> Statement:
-    taken = "these templates" if by_templates <= by_components else "the components most like each solo"
+    used = "these templates" if by_templates <= by_components else "the components most like each solo"
     sentence = (
         f"The divergence of the spectrogram, per unit of its sum, is {by_templates:.3g} from templates of "
         f"the solo recordings and {by_components:.3g} from components of its own: a source is the sum of "
-        f"{taken}."
+        f"{used}."
     )
     numbers = {"templates": by_templates, "components": by_components}
     value = min(by_templates, by_components)
     return Statement("training", sentence, value, None, Verdict.NOT_VERIFIABLE, numbers)
 
 
-def balance_statement(shares: FloatArray) -> Statement:
+def balance_statement(energies: FloatArray) -> Statement:
     """State whether the energy is spread over the sources."""
-    largest = float(shares.max())
-    if not (np.isfinite(shares).all() and largest > 0):
+    largest = float(energies.max())
+    if not (np.isfinite(energies).all() and largest > 0):
         sentence = "The sources have no energy, or too little to be measured."
         return Statement("energy-shares", sentence, None, MOST_ENERGY, Verdict.NOT_VERIFIABLE)
     holds = largest <= MOST_ENERGY + ROUNDING
@@ -218,13 +218,13 @@ def balance_statement(shares: FloatArray) -> Statement:
     return Statement("energy-shares", sentence, largest, MOST_ENERGY, verdict)
 
 
-def warn_of_one_source(names: Sequence[str], shares: FloatArray) -> None:
+def warn_of_one_source(names: Sequence[str], energies: FloatArray) -> None:
     """Warn where one source holds nearly all of the energy."""
-    at = int(np.argmax(shares))
-    if len(names) > 1 and shares[at] > MOST_ENERGY + ROUNDING:
+    at = int(np.argmax(energies))
+    if len(names) > 1 and energies[at] > MOST_ENERGY + ROUNDING:
         warn_user(
-            f"The source {names[at]!r} has {100 * shares[at]:.1f}% of the energy: the components were hardly "
-            "separated. Try another grouping (--grouping, or --group by hand), another number of components "
-            "(--components), or solo recordings of the sources (--train).",
+            f"The source {names[at]!r} has {100 * energies[at]:.1f}% of the energy: the components were "
+            "hardly separated. Try another grouping (--grouping, or --group by hand), another number of "
+            "components (--components), or solo recordings of the sources (--train).",
             NonnegWarning,
         )

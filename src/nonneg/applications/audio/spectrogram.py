@@ -204,8 +204,8 @@ def templates_in_bins(V: FloatArray, factors: Factors) -> FloatArray:
     tiny = float(np.finfo(V.dtype).tiny) ** 0.5
     # Within a band, all templates begin as the mean spectrum.
     mean = V.mean(axis=0)
-    shares = mean / np.maximum(np.repeat(np.add.reduceat(mean, edges), widths), tiny)
-    H = np.repeat(factors.H, widths, axis=1) * shares
+    profile = mean / np.maximum(np.repeat(np.add.reduceat(mean, edges), widths), tiny)
+    H = np.repeat(factors.H, widths, axis=1) * profile
     sums = factors.W.sum(axis=0)[:, None] + tiny
     for _ in range(BIN_UPDATES):
         H = H * (factors.W.T @ (V / (factors.W @ H + tiny)) / sums)

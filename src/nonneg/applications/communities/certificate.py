@@ -33,10 +33,10 @@ def _method(search: Search) -> Statement:
     scores = search.scores
     rival = max((name for name in scores if name != search.method), key=scores.__getitem__)
     advantage, error = scores[search.method] - scores[rival], search.errors[rival]
-    told = ", ".join(f"{name} {score:.4g}" for name, score in scores.items())
+    scored = ", ".join(f"{name} {score:.4g}" for name, score in scores.items())
     sentence = (
         "A tenth of the edges was hidden. Their log-likelihood per edge, relative to a single community, "
-        f"given the others: {told}. {search.method} is ahead by {advantage:.3g} with a standard error of "
+        f"given the others: {scored}. {search.method} is ahead by {advantage:.3g} with a standard error of "
         f"{error:.2g}."
     )
     if abs(advantage) <= error:
@@ -67,10 +67,10 @@ def _reached(search: Search, n_nodes: int, lost: int, n_isolated: int) -> Statem
     share = (lost + n_isolated) / n_nodes
     what = "The eigenvectors reach" if METHODS[search.method].geometric else "The communities reach"
     missing = [(lost, "no coordinate above rounding"), (n_isolated, "no edges")]
-    told = ", and ".join(
+    rest = ", and ".join(
         f"{count} {'has' if count == 1 else 'have'} {why}" for count, why in missing if count
     )
-    reached = f"{n_nodes - lost - n_isolated} of {n_nodes} nodes; {told}" if told else f"all {n_nodes} nodes"
+    reached = f"{n_nodes - lost - n_isolated} of {n_nodes} nodes; {rest}" if rest else f"all {n_nodes} nodes"
     sentence = f"{what} {reached}."
     verdict = Verdict.HOLDS if share == 0 else Verdict.FAILS
     return Statement(

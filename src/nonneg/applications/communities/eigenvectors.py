@@ -90,7 +90,7 @@ def _lanczos(adjacency: SparseMatrix, k: int, which: str, rng: Seed) -> tuple[Fl
     data = as_data_matrix(adjacency)  # its products use all threads
     operator = sla.LinearOperator((n, n), lambda v: data.times(v.reshape(n, 1)).ravel(), dtype=np.float64)
     try:
-        found = sla.eigsh(
+        pairs = sla.eigsh(
             operator, k, which=which, tol=0, v0=start, ncv=min(n, max(2 * k + 1, 20)), maxiter=MAX_RESTARTS
         )
     except sla.ArpackNoConvergence as error:
@@ -98,4 +98,4 @@ def _lanczos(adjacency: SparseMatrix, k: int, which: str, rng: Seed) -> tuple[Fl
             f"Only {len(error.eigenvalues)} of {k} leading eigenvectors could be found: the eigenvalues that "
             "follow are nearly equal. Ask for another number of communities."
         ) from error
-    return found[0], found[1]
+    return pairs[0], pairs[1]

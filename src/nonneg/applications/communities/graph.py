@@ -61,17 +61,17 @@ class Graph:
 
     @property
     def kind(self) -> str:
-        """What kind of graph it is: "undirected", "directed" or "bipartite"."""
+        """Kind of graph: "undirected", "directed" or "bipartite"."""
         return "directed" if self.directed else "undirected" if self.sides is None else "bipartite"
 
     @property
     def n_nodes(self) -> int:
-        """How many nodes there are."""
+        """Number of nodes."""
         return int(self.adjacency.shape[0])
 
     @property
     def n_edges(self) -> int:
-        """How many edges there are, loops included."""
+        """Number of edges, loops included."""
         if self.directed:
             return int(self.adjacency.nnz)
         loops = int(np.count_nonzero(self.adjacency.diagonal()))
@@ -102,7 +102,7 @@ STORED_GRAPH = {
         "sides": StoredArray("n_nodes", kind="i", optional=True),
     }
 }
-"""What a saved model holds of its graph."""
+"""Stored part of the graph in a saved model."""
 
 
 def as_graph(
@@ -140,20 +140,20 @@ def as_graph(
         if value not in known:
             raise UnknownNameError.of(parameter, value, known)
     sides: IntArray | None = None
-    found: tuple[str, ...] | None
+    labels: tuple[str, ...] | None
     if hasattr(graph, "is_directed") and hasattr(graph, "adjacency"):
-        adjacency, found = _from_networkx(graph, weight)
+        adjacency, labels = _from_networkx(graph, weight)
     else:
-        adjacency, found = _from_matrix(graph, kind), _frame_names(graph)
+        adjacency, labels = _from_matrix(graph, kind), _frame_names(graph)
         square = adjacency.shape[0] == adjacency.shape[1]
         if not square or (kind == "bipartite" and not _is_symmetric(adjacency)):
             sides = np.repeat([0, 1], adjacency.shape)
             adjacency = sp.csr_array(sp.block_array([[None, adjacency], [adjacency.T, None]]))
     if names is not None:
-        found = tuple(map(str, names))
-        if len(found) != adjacency.shape[0]:
+        labels = tuple(map(str, names))
+        if len(labels) != adjacency.shape[0]:
             raise ShapeError(
-                f"names has {len(found)} entries for a graph of {adjacency.shape[0]} nodes: give one name "
+                f"names has {len(labels)} entries for a graph of {adjacency.shape[0]} nodes: give one name "
                 f"per node."
             )
     if not adjacency.nnz:
@@ -161,7 +161,7 @@ def as_graph(
     check_entries(
         as_data_matrix(adjacency),
         Request(who="MixedMembership", masks=False),
-        None if found is None else (found, found),
+        None if labels is None else (labels, labels),
         "The graph is signed, but communities need nonnegative weights: drop the negative edges "
         "(A.multiply(A > 0)), or take absolute values (abs(A)).",
     )
@@ -188,7 +188,7 @@ def as_graph(
                 "The graph is not bipartite: a cycle of odd length in it connects the sides. Leave out "
                 "kind='bipartite' (--kind), or pass the table whose rows and columns are the two sides."
             )
-    return Graph(adjacency, found, n_loops, directed, sides)
+    return Graph(adjacency, labels, n_loops, directed, sides)
 
 
 def two_sides(adjacency: SparseMatrix) -> IntArray | None:
@@ -290,7 +290,7 @@ def _symmetric(adjacency: SparseMatrix) -> SparseMatrix:
 
 
 class Joined(NamedTuple):
-    """What the methods see of a graph: the nodes with an edge."""
+    """Part of a graph that the methods see: the nodes with an edge."""
 
     adjacency: SparseMatrix  # CSR, symmetric
     nodes: IntArray  # which node a row stands for

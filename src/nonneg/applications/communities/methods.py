@@ -64,7 +64,7 @@ class Problem:
 
 
 class Memberships(NamedTuple):
-    """How much every node belongs to every community."""
+    """Memberships of every node in every community."""
 
     values: FloatArray  # rows sum to one, but those of nodes that are not reached
     reached: BoolArray  # which nodes have a row that is more than rounding
@@ -73,7 +73,7 @@ class Memberships(NamedTuple):
 
 @dataclass(frozen=True)
 class Search:
-    """What a method finds."""
+    """Result of a method."""
 
     method: str
     pairs: Eigenpairs
@@ -106,17 +106,17 @@ def energetic_nodes(vectors: FloatArray, energy: float) -> IntArray:
 
 def _anchors(name: str, pairs: Eigenpairs, problem: Problem, keywords: Mapping[str, Any]) -> SelectionResult:
     """Return anchors among the rows of the eigenvectors."""
-    k, kept = problem.k, energetic_nodes(pairs.vectors, problem.energy)
-    if k > len(kept):
+    k, nodes = problem.k, energetic_nodes(pairs.vectors, problem.energy)
+    if k > len(nodes):
         raise InvalidParameterError(
-            f"n_communities={k} is more than the {len(kept)} nodes among which pure ones are searched for. "
+            f"n_communities={k} is more than the {len(nodes)} nodes among which pure ones are searched for. "
             "Raise energy, or ask for fewer."
         )
     selected = select_anchors(
-        pairs.vectors[kept], k, method=name, rng=problem.rng, n_jobs=problem.n_jobs, **split_params(keywords)
+        pairs.vectors[nodes], k, method=name, rng=problem.rng, n_jobs=problem.n_jobs, **split_params(keywords)
     )
     # Coefficients and row maxima belong to the nodes that were searched.
-    return replace(selected, anchors=kept[selected.anchors], row_maxima=None, coefficients=None)
+    return replace(selected, anchors=nodes[selected.anchors], row_maxima=None, coefficients=None)
 
 
 def recover(vectors: FloatArray, corners: FloatArray, *, spoc: bool = False) -> Memberships:
@@ -140,14 +140,14 @@ def recover(vectors: FloatArray, corners: FloatArray, *, spoc: bool = False) -> 
     return Memberships(values / np.where(sums > 0, sums, 1.0), reached, clipped)
 
 
-def fill_unreached(found: Memberships, rule: str, usual: str | None = None) -> FloatArray:
+def fill_unreached(fitted: Memberships, rule: str, usual: str | None = None) -> FloatArray:
     """Give the nodes that are not reached a membership; "auto" does as usual."""
     rule = (usual or "") if rule == "auto" else rule
-    memberships = found.values.copy()
-    lost = ~found.reached
+    memberships = fitted.values.copy()
+    lost = ~fitted.reached
     if lost.any() and rule:
-        if rule == "mean" and found.reached.any():
-            memberships[lost] = memberships[found.reached].mean(axis=0)
+        if rule == "mean" and fitted.reached.any():
+            memberships[lost] = memberships[fitted.reached].mean(axis=0)
         else:
             memberships[lost] = {"zero": 0.0, "nan": np.nan}.get(rule, 1.0 / memberships.shape[1])
     return memberships
@@ -283,8 +283,8 @@ def hide_edges(adjacency: SparseMatrix) -> HiddenEdges | None:
     """Hide some edges of a symmetric graph, the same at every call; None where none can be hidden."""
     upper = sp.coo_array(sp.triu(adjacency, 1))
     hidden = np.random.default_rng(adjacency.shape[0]).random(upper.nnz) < HIDDEN
-    kept = ~hidden
-    half = sp.csr_array((upper.data[kept], (upper.row[kept], upper.col[kept])), shape=adjacency.shape)
+    seen = ~hidden
+    half = sp.csr_array((upper.data[seen], (upper.row[seen], upper.col[seen])), shape=adjacency.shape)
     shown = sp.csr_array(half + half.T)
     connected = np.diff(shown.indptr) > 0
     # The strength of a node without another edge is not known.

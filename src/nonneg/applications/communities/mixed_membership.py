@@ -389,8 +389,8 @@ class MixedMembership(SavableEstimator):
             nodes are in none.
         """
         check_is_fitted(self)
-        shares = np.nan_to_num(self.memberships_, nan=0.0)
-        inside = (shares >= 0.5 * np.sum(shares**2, axis=1, keepdims=True)) & (shares > 0)
+        weights = np.nan_to_num(self.memberships_, nan=0.0)
+        inside = (weights >= 0.5 * np.sum(weights**2, axis=1, keepdims=True)) & (weights > 0)
         known = np.flatnonzero(self.labels_ >= 0)
         inside[known, self.labels_[known]] = True
         return [

@@ -50,8 +50,8 @@ class Mixtures:
     def _add(self, places: Any, spectra: FloatArray, endmembers: FloatArray, constraint: str) -> None:
         weights = weights_of(spectra, endmembers, constraint)
         entries = np.asarray(spectra, dtype=np.float64)
-        left = entries - weights @ endmembers
-        squares, norms = (np.einsum("pb,pb->p", each, each) for each in (left, entries))
+        residuals = entries - weights @ endmembers
+        squares, norms = (np.einsum("pb,pb->p", rows, rows) for rows in (residuals, entries))
         self.gram += entries.T @ entries
         self.squared_residual += float(squares.sum())
         self.n_pixels += len(norms)

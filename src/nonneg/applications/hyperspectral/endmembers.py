@@ -115,23 +115,23 @@ def _min_volume(spectra: FloatArray, k: int, constraint: str, **options: Any) ->
     # abundances are shares of light; the brightness of an endmember and shade cannot be told apart.
     free = constraint in ("normalized", "nonnegative")
     sizes = spectra.sum(axis=1, dtype=np.float64) if free else np.ones(len(spectra))
-    found = minimum_volume(
+    result = minimum_volume(
         as_data_matrix(np.ascontiguousarray(spectra / sizes[:, None], spectra.dtype)),
         k,
         constraint="sum-to-one" if free else constraint,
         caller="Unmixing",
         **options,
     )
-    W, H = np.asarray(found.W), np.asarray(found.H)
+    W, H = np.asarray(result.W), np.asarray(result.H)
     return SelectionResult(
         anchors=W.argmax(axis=0),
         method=MIN_VOLUME,
         components=H * H.dtype.type(sizes.mean()),
-        history=found.history,
-        certificate=found.certificate,
-        lam=found.lam,
-        n_iter=found.n_iter,
-        stop_reason=found.stop_reason,
+        history=result.history,
+        certificate=result.certificate,
+        lam=result.lam,
+        n_iter=result.n_iter,
+        stop_reason=result.stop_reason,
     )
 
 
@@ -195,7 +195,7 @@ def proposed_endmembers(pixels: ImagePixels, n_endmembers: int, rng: np.random.G
         members=tuple(np.searchsorted(used, rows[members]) for members in chosen.members),
         certificate=Certificate(statements),
         n_iter=len(candidates) * N_RUNS,
-        facts={
+        details={
             "how": f"medians of {chosen.name}",
             "isolated": np.searchsorted(used, isolated),
             "candidates": {one.name: one.score for one in candidates},
@@ -246,11 +246,11 @@ def isolated_pixels(pixels: ImagePixels, n_directions: int) -> IntArray:
     halves = [used[(used // RUN) % 2 == parity] for parity in (1, 0)]
     directions = []
     for half in halves:
-        some = pixels.at(fixed_sample(half, N_SEARCHED))
-        if len(some) <= n_directions or n_directions >= some.shape[1]:
+        sample = pixels.at(fixed_sample(half, N_SEARCHED))
+        if len(sample) <= n_directions or n_directions >= sample.shape[1]:
             return used[:0]
-        some = some / np.linalg.norm(some, axis=1, keepdims=True)
-        directions.append(np.linalg.eigh(some.T @ some)[1][:, -n_directions:])
+        sample = sample / np.linalg.norm(sample, axis=1, keepdims=True)
+        directions.append(np.linalg.eigh(sample.T @ sample)[1][:, -n_directions:])
     outside = []
     for numbers, block in pixels.blocks():
         spectra = np.asarray(block, dtype=np.float64)
@@ -332,8 +332,8 @@ def _largest(values: FloatArray, count: int) -> IntArray:
 
 def relative_residuals(pixels: FloatArray, endmembers: FloatArray) -> FloatArray:
     """Return what nonnegative mixtures of endmembers leave of every pixel, relative to its norm."""
-    left = pixels - nonnegative_weights(pixels, endmembers) @ endmembers
-    return np.asarray(np.linalg.norm(left, axis=1) / np.linalg.norm(pixels, axis=1))
+    residuals = pixels - nonnegative_weights(pixels, endmembers) @ endmembers
+    return np.asarray(np.linalg.norm(residuals, axis=1) / np.linalg.norm(pixels, axis=1))
 
 
 def nonnegative_weights(pixels: FloatArray, endmembers: FloatArray) -> FloatArray:
@@ -368,11 +368,11 @@ def purity_statement(pixels: FloatArray, endmembers: FloatArray) -> Statement:
     # direction. That is at most the variance in the largest direction in which the pixels leave the span.
     k, m = endmembers.shape
     basis = np.linalg.qr(endmembers.T)[0][:, :k]
-    left = (pixels - nonnegative_weights(pixels, endmembers) @ endmembers) @ basis
+    residuals = (pixels - nonnegative_weights(pixels, endmembers) @ endmembers) @ basis
     beyond = pixels - (pixels @ basis) @ basis.T
     largest = float(np.linalg.eigvalsh(beyond.T @ beyond)[-1]) if k < m else 0.0
     total = float(np.sum(pixels**2))
-    outside = math.sqrt(float(np.sum(left**2)) / total)
+    outside = math.sqrt(float(np.sum(residuals**2)) / total)
     most = max(math.sqrt(0.5 * (k - 1) * largest / total), ROUNDING)
     holds = outside <= most
     sentence = (

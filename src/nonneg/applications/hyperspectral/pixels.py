@@ -77,9 +77,9 @@ class ImagePixels:
 
     def at(self, places: IntArray) -> FloatArray:
         """Return the pixels with some numbers in double precision; the numbers increase."""
-        wanted = np.zeros(self.mask.size, dtype=bool)
-        wanted[places] = True
-        parts = [spectra[wanted[numbers]] for numbers, spectra in self.blocks()]
+        listed = np.zeros(self.mask.size, dtype=bool)
+        listed[places] = True
+        parts = [spectra[listed[numbers]] for numbers, spectra in self.blocks()]
         return np.concatenate(parts).astype(np.float64)
 
     def tell(self) -> None:

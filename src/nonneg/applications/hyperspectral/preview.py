@@ -44,9 +44,9 @@ def rgb_preview(cube: Any, *, mask: Any = None) -> Any:
     return picture
 
 
-def preview_bands(wavelengths: Any, n_bands: int, kept: Any = None) -> tuple[int, int, int]:
+def preview_bands(wavelengths: Any, n_bands: int, bands: Any = None) -> tuple[int, int, int]:
     """Choose the bands that are shown as red, green and blue."""
-    among = np.arange(n_bands) if kept is None else np.flatnonzero(kept)
+    among = np.arange(n_bands) if bands is None else np.flatnonzero(bands)
     chosen = np.round(np.array([5, 3, 1]) / 6 * (len(among) - 1)).astype(int)
     if wavelengths is not None:
         places = in_nanometers(wavelengths)[among]

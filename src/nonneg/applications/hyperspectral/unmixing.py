@@ -110,7 +110,7 @@ class Unmixing(SavableEstimator):
     pixels, or of 3 x 3 averages of them. There are eight runs of each. What nonnegative mixtures leave of a
     pixel, on average over a fixed sample of pixels, judges. The best run of every setting exchanges
     endmembers for medians of pixels that are extreme beside all others while that lowers the number, and the
-    best setting is kept; ``result_.facts["candidates"]`` has the number for every one.
+    best setting is kept; ``result_.details["candidates"]`` has the number for every one.
 
     References
     ----------
@@ -211,7 +211,7 @@ class Unmixing(SavableEstimator):
             )
             mixtures = Mixtures.of(pixels, endmembers, self.constraint, int(self.verbose))
         used = np.flatnonzero(pixels.mask)
-        isolated = used[np.asarray(result.facts.get("isolated", ()), dtype=np.intp)]
+        isolated = used[np.asarray(result.details.get("isolated", ()), dtype=np.intp)]
         self.endmembers_ = endmembers
         self.n_endmembers_ = len(endmembers)
         self.n_endmembers_estimates_ = estimates
@@ -310,10 +310,10 @@ class Unmixing(SavableEstimator):
             )
 
     def _check_parameters(self) -> None:
-        wanted = self.n_endmembers
-        if wanted != AUTO and not is_count(wanted):
+        number = self.n_endmembers
+        if number != AUTO and not is_count(number):
             raise InvalidParameterError(
-                f"n_endmembers must be 'auto' or a whole number of at least 1, got {wanted!r}."
+                f"n_endmembers must be 'auto' or a whole number of at least 1, got {number!r}."
             )
         tolerance = self.negative_tol
         if not isinstance(tolerance, Real) or isinstance(tolerance, bool) or not tolerance >= 0:

@@ -180,7 +180,7 @@ def _search(counts: FloatArray, H: FloatArray, penalties: FloatArray, active: An
         gains = np.where(active[rows], -np.inf, _line_gains(counts[rows], H, W[rows]) - penalties[rows])
         additions = np.argsort(-gains, axis=1, kind="stable")[:, :_N_ADDITIONS]
         subsets = [_neighbors(active[row], best) for row, best in zip(rows, additions, strict=True)]
-        owners = np.repeat(rows, [len(each) for each in subsets])
+        owners = np.repeat(rows, [len(subset) for subset in subsets])
         candidates = np.concatenate(subsets)
         start = np.where(candidates, W[owners], 0.0) + 0.02 * _even(counts[owners], candidates)
         fits, values = _maximize(counts[owners], H, start, candidates, _CANDIDATE_STEPS)

@@ -57,10 +57,10 @@ def read_catalog(X: Any) -> tuple[FloatArray, list[str] | None, bool]:
 
 def _places(names: Sequence[str]) -> Any:
     """Return where each channel of COSMIC's order stands, or say which names are wrong."""
-    found = {name: at for at, name in enumerate(names)}
-    missing = [name for name in CHANNELS if name not in found]
+    places = {name: at for at, name in enumerate(names)}
+    missing = [name for name in CHANNELS if name not in places]
     strange = [name for name in names if name not in _PLACES]
-    if missing or strange or len(found) < len(names):
+    if missing or strange or len(places) < len(names):
         twice = sorted({name for name in names if list(names).count(name) > 1})
         problems = [
             f"{len(words)} {what} ({', '.join(words[:4])}{', ...' if len(words) > 4 else ''})"
@@ -71,7 +71,7 @@ def _places(names: Sequence[str]) -> Any:
             "Expected the 96 channels of single base substitutions by COSMIC's names, such as A[C>A]A, in "
             f"rows or columns: {'; '.join(problems)}. Rename or leave out the others."
         )
-    return np.array([found[name] for name in CHANNELS])
+    return np.array([places[name] for name in CHANNELS])
 
 
 def _checked(counts: Any, channels: Sequence[str] = CHANNELS) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Which known signature a found one is, if any."""
+"""Matching of extracted signatures with known ones."""
 
 from __future__ import annotations
 

@@ -156,8 +156,8 @@ class MutationalSignatures(SavableEstimator):
             The fitted estimator.
         """
         counts, names, _ = read_catalog(X)
-        found = counts.sum(axis=0) > 0
-        used = counts[counts.sum(axis=1) > 0][:, found]
+        occurring = counts.sum(axis=0) > 0
+        used = counts[counts.sum(axis=1) > 0][:, occurring]
         if not used.size:
             raise InvalidDataError("There are no mutations in X: all counts are zero.")
         candidates = range(1, min(MOST, *used.shape) + 1) if self.n_signatures is None else self.n_signatures
@@ -177,13 +177,13 @@ class MutationalSignatures(SavableEstimator):
         single = getattr(X, "dtype", None) == np.float32
         self.signatures_: FloatArray = np.zeros(0, dtype=np.float32 if single else np.float64)
         self.sample_names_ = names or [str(at) for at in range(len(counts))]
-        self._take(counts, found)
+        self._take(counts, occurring)
         return self
 
-    def _take(self, counts: FloatArray, found: Any) -> None:
-        self.channels_found_ = found
+    def _take(self, counts: FloatArray, occurring: Any) -> None:
+        self.channels_found_ = occurring
         self.signatures_ = np.zeros((self.n_signatures_, len(CHANNELS)), dtype=self.signatures_.dtype)
-        self.signatures_[:, found] = self.consensus_.components_
+        self.signatures_[:, occurring] = self.consensus_.components_
         self.signatures_ /= self.signatures_.sum(axis=1, keepdims=True)
         self.exposures_ = self._exposures(counts)
 
@@ -194,7 +194,7 @@ class MutationalSignatures(SavableEstimator):
 
     @property
     def rank_reason_(self) -> str:
-        """Why this number is recommended."""
+        """Reason for the recommended number."""
         return self.consensus_.rank_reason_.replace("component", "signature")
 
     @property
@@ -209,7 +209,7 @@ class MutationalSignatures(SavableEstimator):
 
     @property
     def certificate_(self) -> Certificate:
-        """How stable each signature is."""
+        """Stability of each signature."""
         return self.consensus_.certificate_
 
     def use_rank(self, n_signatures: int, X: Any) -> MutationalSignatures:
@@ -267,7 +267,7 @@ class MutationalSignatures(SavableEstimator):
     def _signature_draws(self) -> FloatArray:
         """Return the signatures of the restarts, in the order of `signatures_`."""
         consensus = self.consensus_
-        (draws,) = (each.draws for each in consensus.ranks_ if each.n_components == consensus.n_components_)
+        (draws,) = (rank.draws for rank in consensus.ranks_ if rank.n_components == consensus.n_components_)
         if draws is None or not len(draws):
             warnings.warn(
                 "The model does not contain the signatures of single restarts, so the intervals reflect the "

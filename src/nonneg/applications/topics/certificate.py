@@ -37,7 +37,7 @@ def topic_statements(
 ) -> list[Statement]:
     """Say whether topics differ, what they rest on, and whether anchors are exclusive."""
     n = n_empty + int(n_documents.sum())
-    covered = f"{n_empty} of {n} documents contain no word of a topic, and have none."
+    covered = f"{n_empty} of {n} documents contain no word of a topic: they belong to none."
     statements = [
         _differ(components, words),
         _supported(n_documents, min_documents),
@@ -79,16 +79,16 @@ def _supported(n_documents: IntArray, limit: int) -> Statement:
 
 def _exclusive(components: FloatArray, anchors: IntArray, names: Sequence[Any]) -> Statement:
     weights = components[:, anchors]
-    shares = np.diagonal(weights) / np.maximum(weights.sum(axis=0), np.finfo(np.float64).tiny)
-    worst = int(np.argmin(shares))
-    lost = shares[worst] < 0.5
+    own = np.diagonal(weights) / np.maximum(weights.sum(axis=0), np.finfo(np.float64).tiny)
+    worst = int(np.argmin(own))
+    lost = own[worst] < 0.5
     advice = " An anchor method, such as method='spa', keeps topics at their anchors." if lost else ""
     return Statement(
         "anchors-exclusive",
         "If topics are separable, an anchor word belongs to its topic alone. The least exclusive one, "
-        f"{names[worst]!r}, has {100 * shares[worst]:.0f}% of its weight in its own topic.{advice}",
-        float(shares[worst]), 0.5, Verdict.FAILS if lost else Verdict.HOLDS,
-        {"mean_share": float(shares.mean())},
+        f"{names[worst]!r}, has {100 * own[worst]:.0f}% of its weight in its own topic.{advice}",
+        float(own[worst]), 0.5, Verdict.FAILS if lost else Verdict.HOLDS,
+        {"mean_share": float(own.mean())},
     )  # fmt: skip
 
 
@@ -98,16 +98,16 @@ def seed_statement(components: FloatArray, seeds: Mapping[str, IntArray], words:
     # A word with the same weight in two topics, or with none, does not belong to either.
     alone = (components == best) & (best > second)
     inside = {name: alone[at, places] for at, (name, places) in enumerate(seeds.items())}
-    shares = {name: float(own.mean()) for name, own in inside.items()}
-    worst = min(shares, key=lambda name: (shares[name], name))
+    means = {name: float(own.mean()) for name, own in inside.items()}
+    worst = min(means, key=lambda name: (means[name], name))
     lost = [repr(words[place]) for name in seeds for place in seeds[name][~inside[name]]]
-    sentence = f"Of the seed words of {worst!r}, {shares[worst]:.0%} have their largest weight in that topic"
-    sentence += ", and no fewer in the others." if len(shares) > 1 else "."
+    sentence = f"Of the seed words of {worst!r}, {means[worst]:.0%} have their largest weight in that topic"
+    sentence += ", and no fewer in the others." if len(means) > 1 else "."
     if lost:
         sentence += f" Not so {', '.join(lost)}: leave them out, or take words of these topics alone."
-    verdict = Verdict.HOLDS if shares[worst] >= 0.5 else Verdict.FAILS
-    quantities = {"mean_share": float(np.mean(list(shares.values())))}
-    return Statement("seeds-in-their-topics", sentence, shares[worst], 0.5, verdict, quantities)
+    verdict = Verdict.HOLDS if means[worst] >= 0.5 else Verdict.FAILS
+    quantities = {"mean_share": float(np.mean(list(means.values())))}
+    return Statement("seeds-in-their-topics", sentence, means[worst], 0.5, verdict, quantities)
 
 
 WEIGHTED = Statement(

@@ -34,8 +34,8 @@ def edited(
     groups = [group for group in groups if len(group) > 1]
     parts = {topic_number(model, topic): into for topic, into in (split or {}).items()}
     names = {topic_number(model, topic): _checked_name(name) for topic, name in (rename or {}).items()}
-    taken = [*(topic for group in groups for topic in group), *parts]
-    if twice := sorted({topic for topic in taken if taken.count(topic) > 1}):
+    named = [*(topic for group in groups for topic in group), *parts]
+    if twice := sorted({topic for topic in named if named.count(topic) > 1}):
         raise InvalidParameterError(
             f"Topics {twice} are in two groups, or both merged and split. Do one after the other."
         )
@@ -48,16 +48,16 @@ def edited(
     }
     new.edits_ = [*model.edits_, edit]
     new.topic_names_ = [names.get(at, name) for at, name in enumerate(model.topic_names_)]
-    if taken:
+    if named:
         with threads(model.n_jobs):
             _regroup(new, edit, model, model._read(X, reset=False), names)
-        told = [f"topics {', '.join(map(str, group))} were merged" for group in groups]
-        told += [f"topic {topic} was split into {into}" for topic, into in parts.items()]
+        edits = [f"topics {', '.join(map(str, group))} were merged" for group in groups]
+        edits += [f"topic {topic} was split into {into}" for topic, into in parts.items()]
         statement = Statement(
             "topics-edited",
-            f"After the fit {' and '.join(told)} (numbers before this change). The certificate of the model "
+            f"After the fit {' and '.join(edits)} (numbers before this change). The certificate of the model "
             "before the change says what is known about the factorization.",
-            float(len(taken)), None, Verdict.NOT_VERIFIABLE,
+            float(len(named)), None, Verdict.NOT_VERIFIABLE,
         )  # fmt: skip
         new.certificate_ = Certificate((statement,)).with_statements(new.certificate_)
     known = [name for name in new.topic_names_ if name is not None]
@@ -97,11 +97,11 @@ def _regroup(
     others = [[at] for at in range(model.n_topics_) if at not in split and at not in merged]
     components, anchors, labels = [], [], []
     for number, members in enumerate([*others, *edit["merged"]]):
-        shares = model.topic_proportions_[members]
-        # The mixture by shares, in the method's own scale.
+        proportions = model.topic_proportions_[members]
+        # The mixture by proportions, in the method's own scale.
         weights = model.components_[members][:, words].astype(np.float64)
         if len(members) > 1:
-            weights = (shares if shares.any() else np.ones(len(members))) @ weights
+            weights = (proportions if proportions.any() else np.ones(len(members))) @ weights
             weights /= float(np.linalg.norm(weights) if model.method == "nmf" else weights.sum()) or 1.0
         components.append(weights.ravel())
         if model.anchor_indices_ is not None:
@@ -110,7 +110,7 @@ def _regroup(
             anchors.append(int(places[np.argmax(components[-1][places])]))
         # A name stands for half of the whole or for nothing, unless it is new.
         named = [at for at in members if model.topic_names_[at]]
-        enough = 2.0 * model.topic_proportions_[named].sum() >= shares.sum()
+        enough = 2.0 * model.topic_proportions_[named].sum() >= proportions.sum()
         name = " / ".join(model.topic_names_[at] for at in named) or None if enough else None
         labels.append(next((names[at] for at in members if at in names), name))
         for at in members:

@@ -217,7 +217,7 @@ def balanced_documents(weights: Any) -> Any:
     return sp.csr_array(weights.multiply(scale[:, None]))
 
 
-# How much seed words count: the squared norm of a document of them and of the words around them, relative to
+# Weight of seed words: the squared norm of a document of them and of the words around them, relative to
 # that of an average topic. It is an order of magnitude above one, so that the topic forms around them.
 STRENGTH = 10.0
 

@@ -22,7 +22,7 @@ CANDIDATES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 25, 30, 40, 50)
 # "Values above about 0.3 indicate significant community structure": Clauset, Newman & Moore (2004), Physical
 # Review E 70, 066111.
 CLEAR = 0.3
-# What a comparison may cost: documents beyond this many are a sample, and candidates are fitted coarsely.
+# Limits to the cost of a comparison: more documents than this are sampled; candidates are fitted coarsely.
 MAX_DOCUMENTS = 3000
 COARSE = {"tol": 1e-4, "max_iter": 200}
 

@@ -81,7 +81,7 @@ def topics_over_time(
             "as 2021-12-31."
         )
     periods = {name: dates[usable].to_period(code) for name, (code, _) in UNITS.items()}
-    spans = {name: (found.max() - found.min()).n + 1 for name, found in periods.items()}
+    spans = {name: (period.max() - period.min()).n + 1 for name, period in periods.items()}
     unit = _unit_of(spans, int(usable.sum())) if unit is None else unit
     if spans[unit] > LIMIT:
         raise InvalidParameterError(

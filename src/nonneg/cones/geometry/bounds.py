@@ -32,9 +32,9 @@ def mean_squared_sine(angle: Any) -> Any:
 def cluster_bound(angles: Any, squared_norms: Any) -> float:
     """Return the bound (12) on the relative error of one direction per cluster, for any clustering."""
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 4, equation (12).
-    angles, shares = _shares(angles, squared_norms)
+    angles, weights = _shares(angles, squared_norms)
     sines = np.sin(np.minimum(angles, np.pi / 2))
-    return float(np.sqrt(np.sum(shares * sines * sines)))
+    return float(np.sqrt(np.sum(weights * sines * sines)))
 
 
 def largest_angle_bound(angles: Any) -> float:
@@ -46,15 +46,15 @@ def largest_angle_bound(angles: Any) -> float:
 def expected_error(angles: Any, squared_norms: Any) -> float:
     """Return Theorem 6's value, which is also Theorem 8's limit: a prediction, not a bound."""
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorems 6 and 8, Remark 1.
-    angles, shares = _shares(angles, squared_norms)
-    return float(np.sqrt(np.sum(shares * mean_squared_sine(angles))))
+    angles, weights = _shares(angles, squared_norms)
+    return float(np.sqrt(np.sum(weights * mean_squared_sine(angles))))
 
 
 def error_about_axes(squared_norms: Any, outside: Any) -> float:
     """Return the relative error of projecting every point on the axis of its cone, equation (10)."""
     total = float(np.sum(np.asarray(squared_norms, dtype=np.float64)))
-    left = float(np.sum(np.asarray(outside, dtype=np.float64)))
-    return float(np.sqrt(max(left, 0.0) / total)) if total > 0 else 0.0
+    residual = float(np.sum(np.asarray(outside, dtype=np.float64)))
+    return float(np.sqrt(max(residual, 0.0) / total)) if total > 0 else 0.0
 
 
 def corrected_size_angles(angles: Any, counts: Any) -> FloatArray:

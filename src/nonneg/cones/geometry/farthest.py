@@ -9,7 +9,7 @@ import numpy as np
 
 from nonneg._arrays import to_float64
 from nonneg._threads import parallel_for
-from nonneg._typing import Array, FloatArray, IntArray, SampleArray
+from nonneg._typing import Array, FloatArray, IntArray, Namespace, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.sparse import SparseMatrix
 from nonneg.kernels.sparse_products import sparse_times
@@ -47,18 +47,18 @@ def _sums_of_units(block: LocalMatrix, labels: Array, *, k: int) -> tuple[tuple[
 
 
 def farthest_points(
-    data: DataMatrix, labels: SampleArray, axes: FloatArray, wanted: Any, n_points: int
+    data: DataMatrix, labels: SampleArray, axes: FloatArray, clusters: Any, n_points: int
 ) -> FarthestPoints:
     """Find the points that are farthest from the axes of their clusters, in one pass over the data."""
     _, (parts, counts, sums) = data.map_reduce_rows(
-        _farthest_of_block, labels, n_out=0, axes=axes, wanted=np.asarray(wanted), n_points=n_points
+        _farthest_of_block, labels, n_out=0, axes=axes, clusters=np.asarray(clusters), n_points=n_points
     )
     chords = np.full(len(axes), -1.0)
     rows: list[IntArray] = [np.zeros(0, dtype=np.intp)] * len(axes)
-    for c in np.flatnonzero(wanted):
+    for c in np.flatnonzero(clusters):
         index, squares, start = [], [], 0
-        for n_rows, found in parts:
-            local, values = found[c]
+        for n_rows, farthest in parts:
+            local, values = farthest[c]
             index.append(local + start)
             squares.append(values)
             start += n_rows
@@ -71,14 +71,14 @@ def farthest_points(
 
 
 def _farthest_of_block(
-    block: LocalMatrix, labels: Array, *, axes: FloatArray, wanted: Any, n_points: int
+    block: LocalMatrix, labels: Array, *, axes: FloatArray, clusters: Any, n_points: int
 ) -> tuple[tuple[()], tuple[list[Any], FloatArray, FloatArray]]:
     own = to_float64(labels)[:, 0].astype(np.intp)
     valid = own >= 0
     if block.weights is not None:
         valid &= to_float64(block.weights) > 0
     index = np.flatnonzero(valid)
-    index = index[np.asarray(wanted)[own[index]]]
+    index = index[np.asarray(clusters)[own[index]]]
     own = own[index]
     chords, lengths = _squared_chords(block, index, own, axes)
     nonzero = lengths > 0
@@ -92,11 +92,11 @@ def _farthest_of_block(
     # The farthest points first within each cluster, and the clusters one after another.
     order = np.lexsort((index, -chords, own))
     edges = np.searchsorted(own[order], np.arange(k + 1))
-    found = []
+    farthest = []
     for c in range(k):
         first = order[edges[c] : min(edges[c + 1], edges[c] + n_points)]
-        found.append((index[first], chords[first]))
-    return (), ([(block.shape[0], found)], counts, sums)
+        farthest.append((index[first], chords[first]))
+    return (), ([(block.shape[0], farthest)], counts, sums)
 
 
 def _squared_chords(
@@ -112,9 +112,9 @@ def _squared_chords(
 
     def work(start: int, stop: int) -> None:
         for first in range(start, stop, step):
-            some = slice(first, min(first + step, stop))
-            rows = block.take_rows(index[some])
-            chords[some], lengths[some] = _differences(block.xp, rows, moved_axes, own[some])
+            part = slice(first, min(first + step, stop))
+            rows = block.take_rows(index[part])
+            chords[part], lengths[part] = _differences(block.xp, rows, moved_axes, own[part])
 
     if block.container == "dense":
         parallel_for(work, len(index), chunk_size=64, operations=4.0 * len(index) * block.shape[1])
@@ -127,7 +127,7 @@ def _to_float64_device(block: LocalMatrix, array: FloatArray) -> Array:
     return block.xp.astype(block.xp.asarray(array, device=block.take_rows([]).device), block.xp.float64)
 
 
-def _differences(xp: Any, rows: Array, axes: Array, own: IntArray) -> tuple[FloatArray, FloatArray]:
+def _differences(xp: Namespace, rows: Array, axes: Array, own: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return the squared chords and lengths of rows, which are overwritten."""
     if isinstance(rows, np.ndarray):
         far = rows.astype(np.float64, copy=False)
@@ -153,6 +153,6 @@ def _sparse_chords(
     near = np.flatnonzero(chords < _NEAR_AXIS)
     step = max(1, (1 << 18) // max(1, block.shape[1]))
     for first in range(0, len(near), step):
-        some = near[first : first + step]
-        chords[some], lengths[some] = _differences(np, block.take_rows(index[some]), axes, own[some])
+        part = near[first : first + step]
+        chords[part], lengths[part] = _differences(np, block.take_rows(index[part]), axes, own[part])
     return chords, lengths

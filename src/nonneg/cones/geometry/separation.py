@@ -13,7 +13,7 @@ from nonneg.exceptions import ShapeError
 
 @dataclass(frozen=True)
 class ConeSeparation:
-    """How the angles between axes compare with the size angles of the cones."""
+    """Angles between axes compared with the size angles of the cones."""
 
     smallest_between: float  # the smallest angle between two axes, in radians; infinite for a single cone
     required: float  # three times the largest size angle plus the second largest: the right side of (3)

@@ -106,15 +106,15 @@ def size_angles(
     initial_angles = np.zeros(k)
     for n_round in range(max(max_rounds, 1)):
         axes = np.stack([hull.axis for hull in hulls]) if k else np.zeros((0, data.shape[1]))
-        found = farthest_points(data, labels, axes, open_, joining)
+        farthest = farthest_points(data, labels, axes, open_, joining)
         n_passes += 1
         for c in np.flatnonzero(open_):
-            open_[c] = hulls[c].compare(found.chords[c], tol, found.sums[:, c])
+            open_[c] = hulls[c].compare(farthest.chords[c], tol, farthest.sums[:, c])
             if n_round == 0:
-                counts[c], initial_angles[c] = int(found.counts[c]), hulls[c].angle
+                counts[c], initial_angles[c] = int(farthest.counts[c]), hulls[c].angle
         if not open_.any():
             break
-        _join(data, hulls, np.flatnonzero(open_), found.rows)
+        _join(data, hulls, np.flatnonzero(open_), farthest.rows)
         for c in np.flatnonzero(open_):
             open_[c] = hulls[c].solve()
     sums = np.array([hull.best_sums for hull in hulls]).reshape(k, 2)
@@ -150,9 +150,9 @@ def _join(data: DataMatrix, hulls: list[ClusterHull], clusters: IntArray, rows: 
         batch.append(int(c))
         size += len(rows[c]) * data.shape[1]
         if size >= _JOINING_ENTRIES // 4 or position == len(clusters) - 1:
-            wanted = np.concatenate([rows[b] for b in batch])
+            places = np.concatenate([rows[b] for b in batch])
             points: Array = (
-                to_float64(data.take_rows(wanted)) if len(wanted) else np.zeros((0, data.shape[1]))
+                to_float64(data.take_rows(places)) if len(places) else np.zeros((0, data.shape[1]))
             )
             edges = np.cumsum([0] + [len(rows[b]) for b in batch])
             for b, first, last in zip(batch, edges[:-1], edges[1:], strict=True):
@@ -228,8 +228,8 @@ class ClusterHull:
         radius = math.sqrt(max(0.0, float(weights @ squares - center @ center)))
         lower = math.asin(min(1.0, radius))
         grown = lower > self.lower_angle or not known
-        kept = weights > 0
-        self.rows, self.weights, self.points = self.rows[kept], weights[kept], self.points[kept]
+        active = weights > 0
+        self.rows, self.weights, self.points = self.rows[active], weights[active], self.points[active]
         self.lower_angle = max(lower, self.lower_angle)
         axis = self.reference + center
         length = float(np.linalg.norm(axis))

@@ -12,13 +12,14 @@ from typing import Any
 
 from nonneg._arrays import is_float_array, on_gpu
 from nonneg._compiled import core
+from nonneg._typing import Array, IntArray
 from nonneg.kernels.beta_products import array_api, compiled
 
 # A line search tries at most this many steps for a row.
 TRIES = 6
 
 
-def _implementation(x: Any, mask: Any = None) -> ModuleType:
+def _implementation(x: Array, mask: Any = None) -> ModuleType:
     if on_gpu(x):
         from nonneg.kernels.beta_products import triton
 
@@ -26,7 +27,7 @@ def _implementation(x: Any, mask: Any = None) -> ModuleType:
     return compiled if mask is None and is_float_array(x) and core() is not None else array_api
 
 
-def ratio_terms(x: Any, v: Any, beta: float, lower_bound: float, mask: Any = None) -> tuple[Any, Any]:
+def ratio_terms(x: Array, v: Array, beta: float, lower_bound: float, mask: Any = None) -> tuple[Any, Any]:
     """Return x v^(beta - 2) and v^(beta - 1), whose products with the factors are the parts of the gradients.
 
     Parameters
@@ -57,16 +58,16 @@ def row_losses(x: Any, v: Any, beta: float, lower_bound: float, weights: Any = N
 
 
 def column_losses(
-    x: Any, v: Any, beta: float, lower_bound: float, row_weights: Any = None, weights: Any = None
+    x: Array, v: Array, beta: float, lower_bound: float, row_weights: Any = None, weights: Array = None
 ) -> Any:
     """Return the divergence of every column of x from the column of v, in float64."""
     return _implementation(x).column_losses(x, v, beta, lower_bound, row_weights, weights)
 
 
 def newton_terms(
-    x: Any,
-    v: Any,
-    weights: Any,
+    x: Array,
+    v: Array,
+    weights: Array,
     beta: float,
     lower_bound: float,
     *,
@@ -84,15 +85,15 @@ def newton_terms(
 
 
 def line_search(
-    x: Any,
-    v: Any,
-    d: Any,
-    weights: Any,
+    x: Array,
+    v: Array,
+    d: Array,
+    weights: Array,
     beta: float,
     lower_bound: float,
-    linear: Any,
-    quadratic: Any,
-    slopes: Any,
+    linear: Array,
+    quadratic: Array,
+    slopes: Array,
 ) -> tuple[Any, Any]:
     """Choose a step t in (0, 1] along d for every row so that its loss decreases, and return v + t d and t.
 
@@ -106,11 +107,11 @@ def line_search(
 
 def kl_passes(
     csr: Any,
-    factor: Any,
+    factor: Array,
     other: Any,
     sums: Any,
     *,
-    order: Any = None,
+    order: IntArray | None = None,
     l1: float = 0.0,
     l2: float = 0.0,
     max_rounds: int = 1,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from nonneg._typing import Array, IntArray
 from nonneg.kernels.block_pivoting import block_pivoting
 from nonneg.kernels.grams import DenseGrams
 from nonneg.kernels.nonzeros import array_api as nonzeros
@@ -21,7 +22,7 @@ from nonneg.kernels.sparse_products import row_sums, rows_of_entries, sampled_pr
 HESSIANS, RIDGE = 1 << 24, 1e-11
 
 
-def ratio_terms(x: Any, v: Any, beta: float, lower_bound: float, mask: Any = None) -> tuple[Any, Any]:
+def ratio_terms(x: Array, v: Array, beta: float, lower_bound: float, mask: Any = None) -> tuple[Any, Any]:
     """Return x v^(beta - 2) and v^(beta - 1); see `kernels.beta_products.ratio_terms`."""
     xp = array_namespace(x, v)
     v = xp.clip(v, min=lower_bound)
@@ -33,7 +34,7 @@ def ratio_terms(x: Any, v: Any, beta: float, lower_bound: float, mask: Any = Non
     return ratio, power if mask is None else power * mask
 
 
-def divergences(x: Any, v: Any, beta: float, lower_bound: float) -> Any:
+def divergences(x: Array, v: Array, beta: float, lower_bound: float) -> Any:
     """Return the divergence of every entry in float64."""
     xp = array_namespace(x, v)
     x, v = xp.astype(x, xp.float64), xp.astype(v, xp.float64)
@@ -62,7 +63,7 @@ def row_losses(x: Any, v: Any, beta: float, lower_bound: float, weights: Any = N
 
 
 def column_losses(
-    x: Any, v: Any, beta: float, lower_bound: float, row_weights: Any = None, weights: Any = None
+    x: Array, v: Array, beta: float, lower_bound: float, row_weights: Any = None, weights: Array = None
 ) -> Any:
     """Return the divergence of every column in float64; see `kernels.beta_products.column_losses`."""
     terms = divergences(x, v, beta, lower_bound)
@@ -74,7 +75,7 @@ def column_losses(
     return xp.sum(terms, axis=0)
 
 
-def _slopes(x: Any, v: Any, weights: Any, beta: float, lower_bound: float) -> tuple[Any, Any, Any]:
+def _slopes(x: Array, v: Array, weights: Array, beta: float, lower_bound: float) -> tuple[Any, Any, Any]:
     xp = array_namespace(x, v)
     v = xp.clip(v, min=lower_bound)
     raised = 1 / v if beta == 1 else v ** (beta - 2)
@@ -84,9 +85,9 @@ def _slopes(x: Any, v: Any, weights: Any, beta: float, lower_bound: float) -> tu
 
 
 def newton_terms(
-    x: Any,
-    v: Any,
-    weights: Any,
+    x: Array,
+    v: Array,
+    weights: Array,
     beta: float,
     lower_bound: float,
     curvature_bound: float = 0.0,
@@ -107,15 +108,15 @@ def newton_terms(
 
 
 def line_search(
-    x: Any,
-    v: Any,
-    d: Any,
-    weights: Any,
+    x: Array,
+    v: Array,
+    d: Array,
+    weights: Array,
     beta: float,
     lower_bound: float,
-    linear: Any,
-    quadratic: Any,
-    slopes: Any,
+    linear: Array,
+    quadratic: Array,
+    slopes: Array,
     tries: int,
 ) -> tuple[Any, Any]:
     """Choose a step along d for every row; see `kernels.beta_products.line_search`."""
@@ -124,7 +125,7 @@ def line_search(
     able = down > 0
     one = xp.ones_like(down)
     t = xp.where(able, one, 0 * one)
-    found = xp.logical_not(able)
+    accepted = xp.logical_not(able)
     down = xp.where(able, down, one)
     convex = 1 <= beta <= 2
     base: Any = None if convex else row_losses(x, v, beta, lower_bound, weights)
@@ -134,21 +135,21 @@ def line_search(
             up = xp.sum(slope * d, axis=1) + linear + quadratic * t
             good, done = up <= 0, up <= 2 * down
             shorter = t * xp.where(good, one, down / (down + xp.where(good, 0 * up, up)))
-            t = xp.where(found, t, shorter)
-            found = xp.logical_or(found, done)
+            t = xp.where(accepted, t, shorter)
+            accepted = xp.logical_or(accepted, done)
         else:
             loss = row_losses(x, v + t[:, None] * d, beta, lower_bound, weights)
             penalty = xp.astype(t * (linear + 0.5 * quadratic * t), base.dtype)
             gain = base - loss - penalty
             ending = xp.logical_and(xp.astype(down, base.dtype) < 1e-9 * base, gain > -1e-14 * base)
-            found = xp.logical_or(found, xp.logical_or(gain > 0, ending))
-            t = xp.where(found, t, 0.4 * t)
-    t = xp.where(found, t, xp.zeros_like(t))
+            accepted = xp.logical_or(accepted, xp.logical_or(gain > 0, ending))
+            t = xp.where(accepted, t, 0.4 * t)
+    t = xp.where(accepted, t, xp.zeros_like(t))
     return v + t[:, None] * d, t
 
 
 def kl_passes(
-    csr: Any, factor: Any, other: Any, sums: Any, order: Any, l1: float, l2: float,
+    csr: Any, factor: Array, other: Any, sums: Any, order: IntArray | None, l1: float, l2: float,
     max_rounds: int, max_sweeps: int, shrink: float, tol: float, unit: float,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Update all rows of NumPy arrays, a component at a time; see `kernels.beta_products.kl_passes`."""
@@ -169,13 +170,13 @@ def kl_passes(
         # Ratios to a model at its lower bound overflow; that they are infinite is right.
         with np.errstate(over="ignore"):
             parts.append(problem.solve(factor[rows], max_rounds, max_sweeps, shrink, tol, unit))
-    return tuple(np.concatenate(each) for each in zip(*parts, strict=True))  # type: ignore[return-value]
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))  # type: ignore[return-value]
 
 
 class _KlRows:
     """Coordinate descent on a block of rows at once, over their nonzeros."""
 
-    def __init__(self, csr: Any, other: Any, cost: Any, order: Any, l2: float) -> None:
+    def __init__(self, csr: Any, other: Any, cost: Any, order: IntArray, l2: float) -> None:
         self.csr, self.other, self.cost, self.order, self.l2 = csr, other, cost, order, cost.dtype.type(l2)
         self.places, self.x = (csr.indptr, csr.indices), csr.data
         self.rows = rows_of_entries(csr.indptr, 0, len(csr.data))
@@ -184,11 +185,11 @@ class _KlRows:
     def sum(self, terms: Any) -> Any:
         return row_sums(self.csr.indptr, terms)
 
-    def model(self, W: Any) -> Any:
+    def model(self, W: Array) -> Any:
         return np.maximum(sampled_product(*self.places, W, self.other), self.lower_bound)
 
     def solve(
-        self, factor: Any, max_rounds: int, max_sweeps: int, shrink: float, tol: float, unit: float
+        self, factor: Array, max_rounds: int, max_sweeps: int, shrink: float, tol: float, unit: float
     ) -> tuple[Any, Any, Any]:
         W, cost, order, lower_bound = np.array(factor), self.cost, self.order, self.lower_bound
         totals, v = self.sum(self.x.astype(np.float64)), self.model(W)
@@ -222,7 +223,7 @@ class _KlRows:
         logs = self.sum(self.x * np.log(v.astype(np.float64) / unit))
         return W, logs, residuals
 
-    def sweeps(self, W: Any, v: Any, active: Any, max_sweeps: int, shrink: float) -> Any:
+    def sweeps(self, W: Array, v: Array, active: Array, max_sweeps: int, shrink: float) -> Any:
         """Update the active components in place; return the model."""
         # A component t takes a Newton step for its derivative g if g < 0, and for t g(t) if g > 0: neither
         # overshoots.
@@ -249,7 +250,7 @@ class _KlRows:
                 break
         return v
 
-    def newton_step(self, W: Any, v: Any, going: Any) -> None:
+    def newton_step(self, W: Array, v: Array, going: Any) -> None:
         """Move rows towards the minimizers of their quadratic models, in place."""
         order, ratio = self.order, self.x / v
         # Where no component reaches an entry, it has no curvature.
@@ -266,7 +267,7 @@ class _KlRows:
         direction = np.zeros_like(W)
         direction[:, order] = np.where(going[:, None], target - now, 0)
         moved = direction[:, order]
-        linear, slopes = (np.sum(each * moved, axis=1, dtype=np.float64) for each in (whole, slope))
+        linear, slopes = (np.sum(part * moved, axis=1, dtype=np.float64) for part in (whole, slope))
         along = linear, float(self.l2) * np.sum(moved * moved, axis=1, dtype=np.float64), slopes
         steps = nonzeros.line_search(self.csr, W, direction, self.other, self.lower_bound, *along, 4)
         np.maximum(W + steps[:, None] * direction, 0, out=W)

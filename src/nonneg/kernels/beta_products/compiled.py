@@ -8,9 +8,10 @@ import numpy as np
 
 from nonneg._compiled import core
 from nonneg._threads import team_size
+from nonneg._typing import Array, IntArray
 
 
-def ratio_terms(x: Any, v: Any, beta: float, lower_bound: float, mask: None = None) -> tuple[Any, Any]:
+def ratio_terms(x: Array, v: Array, beta: float, lower_bound: float, mask: None = None) -> tuple[Any, Any]:
     """Return x v^(beta - 2), in the memory of v, and v^(beta - 1)."""
     v, power = np.ascontiguousarray(v), None if beta == 1 else np.empty(v.shape, v.dtype)
     core().ratio_terms(_like(x, v), v, power, beta, lower_bound)
@@ -18,7 +19,7 @@ def ratio_terms(x: Any, v: Any, beta: float, lower_bound: float, mask: None = No
 
 
 def row_losses(
-    x: Any, v: Any, beta: float, lower_bound: float, weights: Any = None, mask: None = None
+    x: Array, v: Array, beta: float, lower_bound: float, weights: Array = None, mask: None = None
 ) -> Any:
     """Return the divergence of every row; see `kernels.beta_products.row_losses`."""
     v, losses = np.ascontiguousarray(v), np.empty(x.shape[0])
@@ -27,7 +28,7 @@ def row_losses(
 
 
 def column_losses(
-    x: Any, v: Any, beta: float, lower_bound: float, row_weights: Any = None, weights: Any = None
+    x: Array, v: Array, beta: float, lower_bound: float, row_weights: Any = None, weights: Array = None
 ) -> Any:
     """Return the divergence of every column; see `kernels.beta_products.column_losses`."""
     v, losses = np.ascontiguousarray(v), np.empty(x.shape[1])
@@ -37,9 +38,9 @@ def column_losses(
 
 
 def newton_terms(
-    x: Any,
-    v: Any,
-    weights: Any,
+    x: Array,
+    v: Array,
+    weights: Array,
     beta: float,
     lower_bound: float,
     curvature_bound: float = 0.0,
@@ -56,8 +57,8 @@ def newton_terms(
 
 
 def line_search(
-    x: Any, v: Any, d: Any, weights: Any, beta: float, lower_bound: float,
-    linear: Any, quadratic: Any, slopes: Any, tries: int,
+    x: Array, v: Array, d: Array, weights: Array, beta: float, lower_bound: float,
+    linear: Array, quadratic: Array, slopes: Array, tries: int,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Choose a step along d for every row; see `kernels.beta_products.line_search`."""
     v, steps = np.ascontiguousarray(v), np.empty(x.shape[0])
@@ -68,7 +69,7 @@ def line_search(
 
 
 def kl_passes(
-    csr: Any, factor: Any, other: Any, sums: Any, order: Any, l1: float, l2: float,
+    csr: Any, factor: Array, other: Any, sums: Any, order: IntArray | None, l1: float, l2: float,
     max_rounds: int, max_sweeps: int, shrink: float, tol: float, unit: float,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Update all rows; see `kernels.beta_products.kl_passes`."""
@@ -90,7 +91,7 @@ def _like(array: Any, other: Any) -> Any:
     return np.ascontiguousarray(array, dtype=other.dtype)
 
 
-def _weights(weights: Any, v: Any) -> Any:
+def _weights(weights: Array, v: Array) -> Any:
     """Return the weights of the entries as rows: one that serves all, or one for each."""
     if weights is None:
         return np.ones((1, v.shape[1]), dtype=v.dtype)

@@ -139,10 +139,10 @@ if triton is not None:
         down = -tl.load(slopes + row).to(tl.float64)
         t = tl.where(down > 0, 1.0, 0.0).to(tl.float64)
         base = t * 0
-        found = down <= 0
+        accepted = down <= 0
         # The losses that are not convex are compared with the loss at the step 0, which comes first.
         tried = 0 if CONVEX else -1
-        while (tried < tries) & (found == 0):
+        while (tried < tries) & (accepted == 0):
             length = tl.where(tried < 0, 0.0, t)
             sums = tl.zeros((TILE,), tl.float64)
             for begin in range(0, n_columns, TILE):
@@ -161,16 +161,16 @@ if triton is not None:
             total = tl.sum(sums)
             if CONVEX:
                 up = total + along + bend * t
-                found = up <= 2 * down
+                accepted = up <= 2 * down
                 t = tl.where(up <= 0, t, t * down / (down + tl.maximum(up, 0.0)))
             else:
                 base = tl.where(tried < 0, total, base)
                 gain = base - total - t * (along + 0.5 * bend * t)
                 ends = (down < 1e-9 * base) & (gain > -1e-14 * base)
-                found = (tried >= 0) & ((gain > 0) | ends)
-                t = tl.where(found | (tried < 0), t, 0.4 * t)
+                accepted = (tried >= 0) & ((gain > 0) | ends)
+                t = tl.where(accepted | (tried < 0), t, 0.4 * t)
             tried += 1
-        t = tl.where(found, t, 0.0)
+        t = tl.where(accepted, t, 0.0)
         tl.store(steps + row, t.to(steps.dtype.element_ty))
         for begin in range(0, n_columns if MOVED else 0, TILE):
             at = begin + tl.arange(0, TILE)

@@ -62,8 +62,8 @@ def block_pivoting(
     rows, unsolved = np.array(factor, order="C"), np.zeros(n_rows, dtype=bool)
     targets = np.ascontiguousarray(cross, dtype=rows.dtype)
     compiled.block_pivoting(rows, systems, targets, unsolved, max_pivots, team_size(float(n_rows) * k * k))
-    left = unsolved.nonzero()[0]
-    if 0 < len(left) * k**2 <= FEW_ENTRIES:
-        own = gram if isinstance(gram, SharedGram) else DenseGrams(gram.dense().matrices[left])
-        rows[left], unsolved[left] = array_api.block_pivoting(factor[left], own, cross[left], max_pivots)
+    rest = unsolved.nonzero()[0]
+    if 0 < len(rest) * k**2 <= FEW_ENTRIES:
+        own = gram if isinstance(gram, SharedGram) else DenseGrams(gram.dense().matrices[rest])
+        rows[rest], unsolved[rest] = array_api.block_pivoting(factor[rest], own, cross[rest], max_pivots)
     return rows, unsolved

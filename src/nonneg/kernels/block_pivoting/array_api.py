@@ -12,6 +12,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
+from nonneg._typing import Array, Namespace
 from nonneg.kernels.grams import Gram, gram_matrices
 
 # All infeasible components are exchanged while that makes progress, and this often when it makes none (Kim &
@@ -21,7 +22,7 @@ PATIENCE = 3
 BATCH_ENTRIES = 2_000_000
 
 
-def block_pivoting(factor: Any, gram: Gram, cross: Any, max_pivots: int) -> tuple[Any, Any]:
+def block_pivoting(factor: Array, gram: Gram, cross: Array, max_pivots: int) -> tuple[Any, Any]:
     """Minimize over each row; see `kernels.block_pivoting.block_pivoting`."""
     matrices = gram_matrices(gram)
     xp = array_namespace(factor, matrices, cross)
@@ -33,7 +34,7 @@ def block_pivoting(factor: Any, gram: Gram, cross: Any, max_pivots: int) -> tupl
 class PivotedRows(ABC):
     """The rows that are not solved yet, with their guesses of the support."""
 
-    def __init__(self, xp: Any, gram: Any, cross: Any, passive: Any) -> None:
+    def __init__(self, xp: Namespace, gram: Any, cross: Array, passive: Any) -> None:
         self.xp, self.gram, self.cross, self.passive = xp, gram, cross, passive
         n_rows, k = cross.shape
         device = cross.device
@@ -58,7 +59,7 @@ class PivotedRows(ABC):
         wrong = xp.where(out_of_patience[:, None], self.position == last[:, None], wrong)
         self.passive = xp.where(wrong, xp.logical_not(self.passive), self.passive)
 
-    def keep(self, rows: Any) -> None:
+    def keep(self, rows: Array) -> None:
         """Drop all other rows."""
         take = self.xp.take
         if self.gram.ndim == 3:
@@ -69,7 +70,7 @@ class PivotedRows(ABC):
 
 
 def pivot_in_batches(
-    kind: type[PivotedRows], xp: Any, factor: Any, gram: Any, cross: Any, *, max_pivots: int, size: int
+    kind: type[PivotedRows], xp: Any, factor: Array, gram: Any, cross: Array, *, max_pivots: int, size: int
 ) -> tuple[Any, Any]:
     """Solve all rows, `size` at a time."""
     parts, flags = [], []
@@ -83,7 +84,7 @@ def pivot_in_batches(
 
 
 def _pivot(
-    kind: type[PivotedRows], xp: Any, factor: Any, gram: Any, cross: Any, max_pivots: int
+    kind: type[PivotedRows], xp: Namespace, factor: Array, gram: Any, cross: Array, max_pivots: int
 ) -> tuple[Any, Any]:
     dtype, wide = factor.dtype, xp.float64
     solution, gram, cross = xp.astype(factor, wide), xp.astype(gram, wide), xp.astype(cross, wide)
@@ -107,7 +108,7 @@ def _pivot(
 class Rows(PivotedRows):
     """Rows that are solved for nonnegative weights; see `PivotedRows`."""
 
-    def __init__(self, xp: Any, gram: Any, cross: Any, passive: Any) -> None:
+    def __init__(self, xp: Namespace, gram: Any, cross: Array, passive: Any) -> None:
         super().__init__(xp, gram, cross, passive)
         self.passive = xp.logical_and(passive, self.diagonal > 0)
 
@@ -131,7 +132,7 @@ class Rows(PivotedRows):
         wrong = xp.where(self.passive, x < 0, bad_slope)
         return x, xp.sum(xp.astype(wrong, xp.int64), axis=1), wrong
 
-    def _slope(self, x: Any) -> Any:
+    def _slope(self, x: Array) -> Any:
         if self.gram.ndim == 2:
             return x @ self.gram - self.cross
         return (self.gram @ x[:, :, None])[:, :, 0] - self.cross

@@ -154,11 +154,11 @@ if triton is not None:
                 x = tl.load(x_at + place, mask=passive == 1, other=0.0)
                 slope = -target
                 for first in range(0, n_passive, C):
-                    some = first + c < n_passive
-                    p = tl.load(listed + first + c, mask=some, other=0)
-                    weight = tl.load(x_at + first + c, mask=some, other=0.0)
+                    valid = first + c < n_passive
+                    p = tl.load(listed + first + c, mask=valid, other=0)
+                    weight = tl.load(x_at + first + c, mask=valid, other=0.0)
                     rows = tl.load(
-                        gram_at + p[:, None] * k + a[None, :], mask=some[:, None] & real[None, :], other=0.0
+                        gram_at + p[:, None] * k + a[None, :], mask=valid[:, None] & real[None, :], other=0.0
                     )
                     slope += tl.sum(rows.to(tl.float64) * weight[:, None], axis=0)
                 wrong = tl.where(passive == 1, x < 0, (slope < least) & curved).to(tl.int32)

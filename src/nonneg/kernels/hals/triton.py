@@ -165,13 +165,13 @@ def hals_rows(
     if not chosen:
         return from_torch(factor, like), from_torch(violations.zero_(), like)
     for rows, matrices in gram_chunks(gram, n_rows, k, factor.dtype):
-        some = factor[rows]
-        if not some.shape[0]:
+        old = factor[rows]
+        if not old.shape[0]:
             continue
-        n = some.shape[0] // matrices.shape[0]
+        n = old.shape[0] // matrices.shape[0]
         strides = (n, factor.stride(1), cross.stride(1), out.stride(1))
         _launch(
-            some, matrices, cross[rows], out[rows], violations[rows], chosen, shrink,
+            old, matrices, cross[rows], out[rows], violations[rows], chosen, shrink,
             None if todo is None else to_torch(todo)[rows].to(torch.int8), max_passes, n, strides,
         )  # fmt: skip
     return from_torch(out, like), from_torch(violations, like)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._typing import Array
 from nonneg.kernels.nonzeros import array_api
 from nonneg.kernels.nonzeros.array_api import RatioSums
 
@@ -22,11 +23,11 @@ def _implementation(array: Any) -> Any:
 
 def ratio_sums(
     csr: Any,
-    A: Any,
-    Bt: Any,
+    A: Array,
+    Bt: Array,
     lower_bound: float,
     *,
-    weights: Any = None,
+    weights: Array = None,
     product: bool = True,
     second: bool = False,
     logs: bool = False,
@@ -65,13 +66,13 @@ def ratio_sums(
 
 def line_search(
     csr: Any,
-    A: Any,
-    direction: Any,
-    Bt: Any,
+    A: Array,
+    direction: Array,
+    Bt: Array,
     lower_bound: float,
-    linear: Any,
-    quadratic: Any,
-    slopes: Any,
+    linear: Array,
+    quadratic: Array,
+    slopes: Array,
     tries: int,
 ) -> Any:
     """Choose a step t in (0, 1] along the direction for every row, so that its divergence decreases.
@@ -103,7 +104,7 @@ def line_search(
     )
 
 
-def row_hessians(indptr: Any, indices: Any, curvatures: Any, Bt: Any) -> Any:
+def row_hessians(indptr: Array, indices: Array, curvatures: Any, Bt: Array) -> Any:
     """Return the sum of c b b' over the entries of every row, with b the rows of Bt that they name.
 
     Parameters

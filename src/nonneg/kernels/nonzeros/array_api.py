@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from array_api_compat import array_namespace
 
 from nonneg._arrays import serves_tensors
+from nonneg._typing import Array
 from nonneg.kernels.sparse_products import row_sums, rows_of_entries, sampled_product, sparse_times
 
 
@@ -20,7 +21,7 @@ class RatioSums(NamedTuple):
 
 
 def ratio_sums(
-    csr: Any, A: Any, Bt: Any, lower_bound: float, weights: Any, product: bool, second: bool, logs: bool
+    csr: Any, A: Array, Bt: Array, lower_bound: float, weights: Array, product: bool, second: bool, logs: bool
 ) -> RatioSums:
     """Return the sums; see `kernels.nonzeros.ratio_sums`."""
     xp = array_namespace(A)
@@ -46,13 +47,13 @@ def ratio_sums(
 
 def line_search(
     csr: Any,
-    A: Any,
-    direction: Any,
-    Bt: Any,
+    A: Array,
+    direction: Array,
+    Bt: Array,
     lower_bound: float,
-    linear: Any,
-    quadratic: Any,
-    slopes: Any,
+    linear: Array,
+    quadratic: Array,
+    slopes: Array,
     tries: int,
 ) -> Any:
     """Choose a step for every row; see `kernels.nonzeros.line_search`."""
@@ -64,21 +65,21 @@ def line_search(
     rows = rows_of_entries(indptr, 0, int(x.shape[0]))
     down = -xp.astype(slopes, xp.float64)
     one = xp.ones_like(down)
-    found = down <= 0
-    steps = xp.where(found, 0 * one, one)
+    accepted = down <= 0
+    steps = xp.where(accepted, 0 * one, one)
     for _ in range(tries):
         ahead = xp.maximum(v + xp.take(xp.astype(steps, v.dtype), rows) * d, lower_bound)
         up = linear + quadratic * steps - row_sums(indptr, xp.astype(x * d / ahead, xp.float64))
-        longer = xp.logical_or(found, up <= 0)
+        longer = xp.logical_or(accepted, up <= 0)
         steps = xp.where(longer, steps, steps * down / xp.where(longer, one, down + up))
-        found = xp.logical_or(longer, up <= 2 * down)
-        if bool(xp.all(found)):
+        accepted = xp.logical_or(longer, up <= 2 * down)
+        if bool(xp.all(accepted)):
             break
-    return xp.astype(xp.where(found, steps, 0 * one), A.dtype)
+    return xp.astype(xp.where(accepted, steps, 0 * one), A.dtype)
 
 
 @serves_tensors
-def row_hessians(indptr: Any, indices: Any, curvatures: Any, Bt: Any) -> Any:
+def row_hessians(indptr: Array, indices: Array, curvatures: Any, Bt: Array) -> Any:
     """Return the matrices of all rows; see `kernels.nonzeros.row_hessians`."""
     xp = array_namespace(Bt)
     k = Bt.shape[1]

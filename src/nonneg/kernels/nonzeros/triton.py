@@ -25,8 +25,8 @@ except ImportError:
 
 __all__ = ["is_supported", "line_search", "ratio_sums", "row_hessians"]
 
-# Sides of the square tiles of Hessians, by bytes of a number. Products of larger tiles in float64 were wrong
-# on an H200 with Triton 3.6.
+# Sides of the square tiles of Hessians, by bytes of a number. Products of larger tiles in float64 are wrong
+# with Triton 3.6.
 SIDE = {4: 64, 8: 32}
 
 
@@ -156,9 +156,9 @@ if triton is not None:
         constant = tl.load(linear + row)
         bend = tl.load(quadratic + row)
         step = tl.where(down > 0, 1.0, 0.0).to(tl.float64)
-        found = tl.where(down > 0, 0, 1)
+        accepted = tl.where(down > 0, 0, 1)
         tried = 0
-        while (found == 0) & (tried < TRIES):
+        while (accepted == 0) & (tried < TRIES):
             total = tl.zeros([BN], dtype=tl.float64)
             short = step.to(data.dtype.element_ty)
             for first in range(begin, end, BN):
@@ -170,9 +170,9 @@ if triton is not None:
                 total += (x * d / tl.maximum(v + short * d, lower_bound)).to(tl.float64)
             up = constant + bend * step - tl.sum(total, axis=0)
             step = tl.where(up <= 0, step, step * down / tl.where(up <= 0, 1.0, down + up))
-            found = tl.where(up <= 2 * down, 1, 0)
+            accepted = tl.where(up <= 2 * down, 1, 0)
             tried += 1
-        tl.store(steps + row, tl.where(found == 1, step, 0.0).to(data.dtype.element_ty))
+        tl.store(steps + row, tl.where(accepted == 1, step, 0.0).to(data.dtype.element_ty))
 
     @triton.jit
     def _row_hessians(

@@ -44,8 +44,8 @@ def orthogonality_error(A: Array) -> Array:
 
 def random_orthogonal(m: int, rng: Seed = None) -> FloatArray:
     """Return an orthogonal matrix drawn uniformly."""
-    found: FloatArray = closest_orthogonal(generator(rng).standard_normal((m, m)))
-    return found
+    matrix: FloatArray = closest_orthogonal(generator(rng).standard_normal((m, m)))
+    return matrix
 
 
 def norm_bound(E: Array) -> float:

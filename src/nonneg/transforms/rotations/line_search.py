@@ -36,7 +36,7 @@ class Line(Protocol):
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Where a search ended."""
+    """End of a line search."""
 
     point: Point  # the points taken; that of step 0 where no step decreased the value
     step: Array  # the steps taken
@@ -93,9 +93,9 @@ def strong_wolfe(
                 break
             n_trials += 1
             trial = line.at(step)
-            found = line.value(trial)
+            trial_value = line.value(trial)
             # Written so that NaN counts as too high.
-            lower = active & (found <= value + c1 * step * slope) & (found < low_value)
+            lower = active & (trial_value <= value + c1 * step * slope) & (trial_value < low_value)
             raised = active & ~lower
             found_slope = line.slope(trial, step) if bool(xp.any(lower)) else zero
             found_slope = xp.where(lower, found_slope, zero)
@@ -118,11 +118,11 @@ def strong_wolfe(
             first_bracket = ~bracketed & (raised | turned)
             high, high_value = (
                 xp.where(raised, step, xp.where(turned, low, high)),
-                xp.where(raised, found, xp.where(turned, low_value, high_value)),
+                xp.where(raised, trial_value, xp.where(turned, low_value, high_value)),
             )
             low, low_value, low_slope = (
                 xp.where(lower, new, old)
-                for new, old in ((step, low), (found, low_value), (found_slope, low_slope))
+                for new, old in ((step, low), (trial_value, low_value), (found_slope, low_slope))
             )
             bracketed = bracketed | first_bracket
             active = active & ~accepted & ~negligible
@@ -188,12 +188,12 @@ def backtracking(
             break
         n_trials += 1
         trial = line.at(step)
-        found = line.value(trial)
-        lower = active & (found < value)
+        trial_value = line.value(trial)
+        lower = active & (trial_value < value)
         if bool(xp.all(lower)):
-            return SearchResult(trial, step, found, lower, n_trials)
+            return SearchResult(trial, step, trial_value, lower, n_trials)
         point = select(lower, trial, point)
-        taken, best = xp.where(lower, step, taken), xp.where(lower, found, best)
+        taken, best = xp.where(lower, step, taken), xp.where(lower, trial_value, best)
         ended = lower | (active & (-slope * step <= noise))
         succeeded = succeeded | ended
         active = active & ~ended

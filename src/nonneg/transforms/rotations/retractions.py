@@ -107,16 +107,16 @@ class _Eigenvectors:
         """Return even(E'E) P + t E odd(E'E) P; the functions are the same where one is given."""
         first = even * self.coordinates
         second = first if odd is None else odd * self.coordinates
-        found = self.vectors @ first
+        combined = self.vectors @ first
         if self.moved is not None:
-            found = found + t * (self.moved @ second)
+            combined = combined + t * (self.moved @ second)
         elif odd is None:
-            found = found + t * (self.E @ found)
+            combined = combined + t * (self.E @ combined)
         else:
-            found = found + t * (self.E @ (self.vectors @ second))
+            combined = combined + t * (self.E @ (self.vectors @ second))
         # Small eigenvalues are known up to the rounding of the largest.
         far = self.largest * float(array_namespace(t).max(t)) > LARGEST_ACCURATE
-        return newton_schulz_step(found) if far else found
+        return newton_schulz_step(combined) if far else combined
 
 
 class Powers:
@@ -168,11 +168,11 @@ class Powers:
             step = float(t[0, 0, 0])
             powers = np.asarray([weight * step**j for j, weight in enumerate(weights)], dtype=self.P.dtype)
             return (powers @ self._stack[first : first + len(weights)]).reshape(self.P.shape)
-        found, power = weights[0] * self._products[first], t
+        series, power = weights[0] * self._products[first], t
         for weight, term in zip(weights[1:], self._products[first + 1 :], strict=False):
-            found = found + (weight * power) * term
+            series = series + (weight * power) * term
             power = power * t
-        return found
+        return series
 
     def _make(self, last: int) -> None:
         """Make products up to a power."""
