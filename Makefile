@@ -153,7 +153,8 @@ $(BIN)/python:
 
 $(READY): pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/core/*) | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'  # the first with --group
-	$(INSTALL) --editable '.[report]'
+	@# Python compiles what is imported; pip would compile all of SciPy, scikit-learn and Matplotlib before.
+	$(INSTALL) --no-compile --editable '.[report]'
 	@touch $@
 
 $(DEV): $(READY)
