@@ -43,7 +43,7 @@ def _method(search: Search) -> Statement:
     verdict = Verdict.HOLDS if advantage > error else Verdict.NOT_VERIFIABLE
     if max(scores.values()) <= 0:
         sentence += " A single community explains them no worse."
-    return Statement("method", sentence, advantage, error, verdict, scores | {"standard_error": error})
+    return Statement("method", sentence, advantage, error, verdict, {**scores, "standard_error": error})
 
 
 def _number(count: dict[str, Any]) -> Statement:
