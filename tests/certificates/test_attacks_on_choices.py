@@ -77,6 +77,10 @@ def test_a_rank_is_not_recommended_where_none_stands_out():
     assert rank == 4
     assert reason.startswith("No number stands out: the largest candidate, 4 components, is as stable")
     assert "such as 4:8" in reason
+    unstable = [consensus_of([level] * k) for k, level in ((6, 0.58), (7, 0.6), (8, 0.5))]
+    rank, reason = recommended_rank(unstable)
+    assert rank == 7
+    assert reason.startswith("No number stands out: no mean silhouette reaches 0.8")
 
 
 def test_the_largest_rank_as_stable_as_the_best_is_recommended_with_every_number():

@@ -120,6 +120,11 @@ def recommended(ranks: Sequence[RankConsensus]) -> tuple[int, str]:
             f"No number stands out: stability falls from the smallest candidate, {rank} components, on. "
             f"Mean silhouettes: {curve}. More components may still be useful, but restarts agree less."
         )
+    if silhouettes[best] < STABLE:
+        return rank, (
+            f"No number stands out: no mean silhouette reaches {STABLE}, from which on components are called "
+            f"stable. Mean silhouettes: {curve}. {rank} components are as stable as any, and more are not."
+        )
     return rank, (
         f"{rank} components are as stable as those of the most stable of {len(ranks)} ranks, up to a "
         f"standard error, and more are not. Mean silhouettes: {curve}."

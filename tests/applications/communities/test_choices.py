@@ -131,3 +131,18 @@ def test_a_graph_of_self_loops_alone_has_no_edges(k):
     except NonnegError:
         return
     assert np.isfinite(kept.memberships_).all()
+
+
+@pytest.mark.parametrize("kind", ["ring", "complete"])
+def test_equal_eigenvalues_are_no_gap(kind):
+    adjacency = np.ones((30, 30)) - np.eye(30) if kind == "complete" else np.roll(np.eye(30), 1, axis=1)
+    model = MixedMembership("auto", random_state=0).fit(np.maximum(adjacency, adjacency.T))
+    assert model.n_communities_ == 1
+    assert "have no gap" in model.certificate_["number-of-communities"].sentence
+
+
+def test_hidden_edges_that_a_single_community_explains_as_well_are_told():
+    upper = np.triu(np.random.default_rng(1).random((300, 300)) < 0.05, 1)
+    model = MixedMembership(2, random_state=0).fit((upper | upper.T).astype(float))
+    assert max(model.scores_.values()) <= 0
+    assert "A single community" in model.certificate_["method"].sentence

@@ -36,20 +36,20 @@ def _method(search: Search) -> Statement:
     scored = ", ".join(f"{name} {score:.4g}" for name, score in scores.items())
     sentence = (
         "A tenth of the edges was hidden. Their log-likelihood per edge, relative to a single community, "
-        f"given the others: {scored}. {search.method} is ahead by {advantage:.3g} with a standard error of "
-        f"{error:.2g}."
+        f"given the others: {scored}. The difference is {abs(advantage):.3g}, its standard error {error:.2g}."
     )
     if abs(advantage) <= error:
         sentence += " The methods do not differ beyond it, and SymNMF is used."
-    quantities = dict(scores) | {"standard_error": error}
     verdict = Verdict.HOLDS if advantage > error else Verdict.NOT_VERIFIABLE
-    return Statement("method", sentence, advantage, error, verdict, quantities)
+    if max(scores.values()) <= 0:
+        sentence += " A single community explains them no worse."
+    return Statement("method", sentence, advantage, error, verdict, {**scores, "standard_error": error})
 
 
 def _number(count: dict[str, Any]) -> Statement:
     quantities = {f"{name} estimate": float(k) for name, k in count["estimates"].items()}
     gap = float(count["curves"][EIGENGAP][count["n_communities"] - 1])
-    verdict = Verdict.HOLDS if len(set(quantities.values())) < 2 else Verdict.FAILS
+    verdict = Verdict.HOLDS if len(quantities) == 2 > len(set(quantities.values())) else Verdict.FAILS
     return Statement("number-of-communities", count["reason"], gap, None, verdict, quantities)
 
 

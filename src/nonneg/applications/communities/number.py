@@ -42,21 +42,22 @@ def count_communities(adjacency: SparseMatrix, *, n_first: int | None = None) ->
     which = "LM" if n_first is None else "LA"
     sizes = np.sort(np.abs(_leading(normalized_adjacency(adjacency), len(candidates) + 1, which)))[::-1]
     gaps = sizes[:-1] - sizes[1:]
-    # Equal eigenvalues have gaps of the size of rounding; the first that are left out may be equal too.
-    widest = int(np.argmax(gaps[1:])) if gaps[1:].max() > NO_VALUE else len(candidates) - 2
-    k = candidates[1:][widest]
+    # Equal eigenvalues have gaps of the size of rounding, and no widest one.
+    apart = gaps[1:].max() > NO_VALUE
+    k = candidates[1:][int(np.argmax(gaps[1:]))] if apart else informative
     reason = f"The widest gap of the eigenvalues, {gaps[k - 1]:.2g}, is after number {k}"
-    if informative == k:
+    if not apart:
+        reason = f"The eigenvalues after the first have no gap; the {BETHE} matrix says {k}."
+    elif informative == k:
         reason += f"; the {BETHE} matrix also says {k}."
     else:
         more = " or more" * (informative == most)
         reason += f". The estimates disagree: {EIGENGAP} {k}, {BETHE} {informative}{more}."
-    if k == most:
-        reason += " Larger numbers were not tried."
+    reason += " Larger numbers were not tried." * (k == most)
     return {
         "n_communities": k,
         "reason": reason,
-        "estimates": {EIGENGAP: k, BETHE: informative},
+        "estimates": {EIGENGAP: k, BETHE: informative} if apart else {BETHE: informative},
         "candidates": candidates,
         "curves": {EIGENGAP: gaps.tolist()},
     }

@@ -129,7 +129,7 @@ def _brightness_statement(mixtures: Mixtures, endmembers: FloatArray) -> Stateme
     if not norms[at] > typical:
         sentence = (
             f"Endmember {at} is dim: its norm, {norms[at]:.3g}, does not exceed what mixtures leave of a "
-            f"typical pixel ({typical:.3g}). It is a shadow, or noise."
+            f"typical pixel ({typical:.3g}). It is a shadow, a material in shadow, or noise."
         )
     elif norms[brightest] > limit * (1 + 1e-6):
         sentence = (

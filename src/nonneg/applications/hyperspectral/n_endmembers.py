@@ -24,7 +24,7 @@ def estimate_n_endmembers(spectra: FloatArray) -> dict[str, int]:
     Parameters
     ----------
     spectra : array of shape (n_pixels, n_bands)
-        The pixels, one per row; pixels of zeros do not count.
+        The pixels, one per row; pixels of zeros do not count. At least as many as bands.
 
     Returns
     -------
@@ -41,10 +41,11 @@ def estimate_n_endmembers(spectra: FloatArray) -> dict[str, int]:
     """
     values: FloatArray = np.asarray(spectra, dtype=np.float64)
     fits = values.ndim == 2 and min(values.shape) > 1 and bool(np.isfinite(values).all())
-    if not fits or (values.max(axis=1) > 0).sum() < 2:
+    # The noise is what a band leaves on all others: with fewer pixels than bands, nothing.
+    if not fits or (values.max(axis=1) > 0).sum() < values.shape[1]:
         raise InvalidDataError(
-            "The number of endmembers needs at least two pixels that are not zero, with two bands and finite "
-            f"values, got an array of shape {np.shape(spectra)}. Give the number."
+            "The number of endmembers needs finite values, at least two bands, and at least as many pixels "
+            f"that are not zero as bands, got an array of shape {np.shape(spectra)}. Give the number."
         )
     pixels = ImagePixels(Cube(values[None] / values.max()), None, math.inf)
     values = pixels.gathered()
