@@ -85,8 +85,7 @@ def failures(record: Record) -> list[str]:
     """Say for the terminal what failed, and what to do about it: problems first."""
     statements = [one for one in map(Statement.from_dict, record.certificate) if not one.is_detail]
     said = [f"{one.headline} {one.sentence} {one.advice}" for one in statements if one.headline]
-    cautions = [_title(one.name) for one in statements if one.grade == "caution"]
-    return [*said, f"Cautions in the certificate: {', '.join(cautions)}."] if cautions else said
+    return said + [f"Caution: {one.sentence} {one.advice}" for one in statements if one.grade == "caution"]
 
 
 def shown_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[list[Any], bool]]:

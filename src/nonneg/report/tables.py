@@ -39,8 +39,8 @@ _STABILITY = (
     "components cannot be distinguished. The error is that of the consensus with refitted usages."
 )
 _CANDIDATES = (
-    "Mean and spread over repeats. The held-out error is the unexplained fraction of the squared norm of "
-    "held-out entries: smaller is better. Of the ratios, larger is better."
+    "The ratio is that of singular values k and k + 1: larger is better. The held-out error is the "
+    "unexplained part of the squared norm of held-out entries, averaged over folds: smaller is better."
 )
 
 
@@ -246,7 +246,7 @@ def describe_ranks(comparison: Any, data: Table, seconds: float, parameters: Map
     proposed = {name.replace("-ratio", " ratio"): one["rank"] for name, one in estimates.items()}
     chosen = {"recommended": k, **proposed}
     table = [
-        {words.heading(key): value for key, value in entry.items()}
+        {words.heading(key): value for key, value in entry.items() if not key.endswith("_spread")}
         | {"chosen by": ", ".join(name for name, rank in chosen.items() if rank == entry["k"])}
         for entry in result["table"]
     ]
