@@ -36,7 +36,8 @@ _FACTORS = (
 )
 _STABILITY = (
     "The stability is the mean silhouette of clusters of components: 1 if all restarts agree, 0 or less if "
-    "components cannot be distinguished. The error is that of the consensus with refitted usages."
+    "components cannot be distinguished. The error is that of the consensus with refitted usages. The "
+    "cophenetic correlation is 1 if two samples are in one cluster always or never."
 )
 _CANDIDATES = (
     "The ratio is that of singular values k and k + 1: larger is better. The held-out error is the "
@@ -278,8 +279,7 @@ def _estimate(name: str, estimate: Mapping[str, Any]) -> list[Any]:
         drawings.curves(one["candidates"], {one["name"]: one["mean"]}, "components", k, one["spread"])
         for one in estimate["curves"]
     ]
-    checked = [entry["sentence"] for entry in estimate["certificate"]]
-    return [f"{_sentence(name)}: {k}", _sentence(estimate["reason"]), *curves, *checked]
+    return [f"{_sentence(name)}: {words.counted(k, 'component')}", _sentence(estimate["reason"]), *curves]
 
 
 def _sentence(text: str) -> str:
