@@ -84,8 +84,10 @@ def build_page(record: Record) -> str:
 def failures(record: Record) -> list[str]:
     """Say for the terminal what failed, and what to do about it: problems first."""
     statements = [one for one in map(Statement.from_dict, record.certificate) if not one.is_detail]
-    said = [f"{one.headline} {one.sentence} {one.advice}" for one in statements if one.headline]
-    return said + [f"Caution: {one.sentence} {one.advice}" for one in statements if one.grade == "caution"]
+    told = "column-balance" if record.hints else ""  # the hint names the columns that dominate
+    kept = [one for one in statements if one.headline or (one.grade == "caution" and one.name != told)]
+    kept.sort(key=lambda one: not one.headline)
+    return [f"{one.headline or 'Caution:'} {one.sentence} {one.advice}" for one in kept]
 
 
 def shown_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[list[Any], bool]]:

@@ -96,7 +96,7 @@ def _matrix(path: Path, vocabulary: Path | None) -> Documents:
         if _ending(path) not in TABLES:
             raise
         raise FileFormatError(
-            f"{path} is no table of word counts. If it contains texts, name their column with --text-column: "
+            f"{path} is not a table of word counts. If it contains texts, name their column with --text-column: "
             f"one of {(_table_rows(path) or [[]])[0]}. ({str(error).partition('. ')[0]}.)"
         ) from error
     words = None if table.column_names is None else list(table.column_names)
