@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> None:
         terminal.note(f"note: {empty} without counts left out")
     if options.genes < len(counted):
         genes = np.sort(variable_genes(counts, options.genes))
-        terminal.note(f"factorizing the {len(genes)} most variable of {len(counted)} features")
+        terminal.note(f"factorizing the {len(genes):,} most variable of {len(counted):,} features")
     names = table.column_names or [str(at) for at in range(counts.shape[1])]
     samples = table.row_names or [str(at) for at in range(counts.shape[0])]
     known, factorized = ([names[int(at)] for at in columns] for columns in (counted, genes))

@@ -229,7 +229,10 @@ def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool) -
     several = f" ({len(rows)} such entries in all)" if len(rows) > 1 else ""
     where = _named(table, int(rows[0]), int(columns[0]))
     plural = "s" * (len(names) > 1)
-    drop = f"or leave the column{plural} out with --drop {shlex.quote(','.join(names[:20]))}"
+    few = len(names) <= max(1, values.shape[1] // 4)  # else it would cost too much of the table
+    drop = f"or leave the column{plural} out" + (
+        f" with --drop {shlex.quote(','.join(names))}" if few else ""
+    )
     if lost.any():
         masks = np.isnan(value) and hasattr(options, "missing")
         remedy = "Fill it in, ignore missing entries with --missing mask" if masks else "Correct it"

@@ -96,8 +96,7 @@ def _write(text: str) -> None:
     except UnicodeEncodeError:
         # A terminal or a pipe in an old encoding: what it cannot show must not cost the results.
         encoding = sys.stdout.encoding
-        plain = text.replace("\N{NARROW NO-BREAK SPACE}", " ")
-        sys.stdout.write(plain.encode(encoding, "replace").decode(encoding) + "\n")
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
     sys.stdout.flush()
 
 

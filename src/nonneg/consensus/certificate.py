@@ -101,7 +101,7 @@ def recommended(ranks: Sequence[RankConsensus]) -> tuple[int, str]:
     # The mean silhouette is the stability of cNMF (Kotliar et al. 2019, eLife 8, e43803); "as stable" is the
     # one-standard-error rule, over restarts, on silhouettes to the two digits that are shown.
     if len(ranks) == 1:
-        return ranks[0].n_components, f"{ranks[0].n_components} components were requested."
+        return ranks[0].n_components, "It was the only number that was tried."
     numbers = [entry.n_components for entry in ranks]
     silhouettes = np.round([entry.silhouette for entry in ranks], 2)
     errors = np.array([entry.silhouette_error for entry in ranks])

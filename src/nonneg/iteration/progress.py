@@ -123,7 +123,7 @@ def announce(sentence: str, verbose: int) -> None:
     """Log a choice that was made for the user; `verbose` shows it as well."""
     logger.info(sentence)
     if verbose:
-        sys.stderr.write(f"{sentence}\n")
+        _show(sentence, ends=True)  # in place of a line that was not ended
 
 
 @contextmanager

@@ -66,8 +66,8 @@ class RankComparison:
         Returns
         -------
         list of dict
-            "k" and a column for every measure, with its spread over folds. Ratios are shown at
-            the candidates that were fitted, and at those recommended.
+            "k" and a column for every measure, with its spread (standard deviation over folds). Ratios
+            are shown at the candidates that were fitted, and at those recommended.
         """
         curves = [curve for estimate in self.estimates.values() for curve in estimate.curves]
         fitted = {k for curve in curves if curve.name != "singular-value ratio" for k in curve.candidates}

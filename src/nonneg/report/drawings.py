@@ -89,15 +89,13 @@ def curve(x: Any, y: Any, names: Sequence[str], spread: Any = None, mark: float 
     return drawing(figure, f"{names[1][:1].upper()}{names[1][1:]} against {names[0]}")
 
 
-def curves(
-    x: Any, measures: Mapping[str, Any], what: str, mark: Any = None, spread: Any = None
-) -> dict[str, Any]:
+def curves(x: Any, measures: Mapping[str, Any], what: str, mark: Any = None, spread: Any = None) -> Any:
     """Return the block of measures of candidates, the chosen one marked; the spread is that of the first."""
     drawn = [
         {"x": x, "y": values, "names": (what, name), "mark": mark, "spread": None if at else spread}
         for at, (name, values) in enumerate(measures.items())
     ]
-    return block("row", kind="curve", drawings=drawn)
+    return block("row", kind="curve", drawings=drawn) if len(x) > 1 else None
 
 
 def shades(cells: Any, largest: Any = None) -> Any:

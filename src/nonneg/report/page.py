@@ -84,9 +84,10 @@ def build_page(record: Record) -> str:
 def failures(record: Record) -> list[str]:
     """Say for the terminal what failed, and what to do about it: problems first."""
     statements = [one for one in map(Statement.from_dict, record.certificate) if not one.is_detail]
-    alerts = [f"{one.headline} {one.sentence} {one.advice}" for one in statements if one.headline]
-    cautions = [_title(one.name) for one in statements if one.grade == "caution"]
-    return [*alerts, f"Cautions in the certificate: {', '.join(cautions)}."] if cautions else alerts
+    hinted = "column-balance" if record.hints else ""  # the hint names the columns that dominate
+    shown = [one for one in statements if one.headline or (one.grade == "caution" and one.name != hinted)]
+    shown.sort(key=lambda one: not one.headline)
+    return [f"{one.headline or 'Caution:'} {one.sentence} {one.advice}" for one in shown]
 
 
 def shown_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[list[Any], bool]]:

@@ -36,11 +36,12 @@ _FACTORS = (
 )
 _STABILITY = (
     "The stability is the mean silhouette of clusters of components: 1 if all restarts agree, 0 or less if "
-    "components cannot be distinguished. The error is that of the consensus with refitted usages."
+    "components cannot be distinguished. The error is that of the consensus with refitted usages. The "
+    "cophenetic correlation is 1 if two samples are in one cluster always or never."
 )
 _CANDIDATES = (
-    "Mean and spread over repeats. The held-out error is the unexplained fraction of the squared norm of "
-    "held-out entries: smaller is better. Of the ratios, larger is better."
+    "The ratio is that of singular values k and k + 1: larger is better. The held-out error is the "
+    "unexplained part of the squared norm of held-out entries, averaged over folds: smaller is better."
 )
 
 
@@ -246,7 +247,7 @@ def describe_ranks(comparison: Any, data: Table, seconds: float, parameters: Map
     proposed = {name.replace("-ratio", " ratio"): one["rank"] for name, one in estimates.items()}
     chosen = {"recommended": k, **proposed}
     table = [
-        {words.heading(key): value for key, value in entry.items()}
+        {words.heading(key): value for key, value in entry.items() if not key.endswith("_spread")}
         | {"chosen by": ", ".join(name for name, rank in chosen.items() if rank == entry["k"])}
         for entry in result["table"]
     ]
@@ -278,8 +279,7 @@ def _estimate(name: str, estimate: Mapping[str, Any]) -> list[Any]:
         drawings.curves(one["candidates"], {one["name"]: one["mean"]}, "components", k, one["spread"])
         for one in estimate["curves"]
     ]
-    checked = [entry["sentence"] for entry in estimate["certificate"]]
-    return [f"{_sentence(name)}: {k}", _sentence(estimate["reason"]), *curves, *checked]
+    return [f"{_sentence(name)}: {words.counted(k, 'component')}", _sentence(estimate["reason"]), *curves]
 
 
 def _sentence(text: str) -> str:

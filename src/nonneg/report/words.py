@@ -18,7 +18,7 @@ def number(value: Any, *, digits: int = 4) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     if isinstance(value, int):
-        return f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+        return f"{value:,}"
     return f"{value:.{digits}g}"
 
 

@@ -96,8 +96,8 @@ def _matrix(path: Path, vocabulary: Path | None) -> Documents:
         if _ending(path) not in TABLES:
             raise
         raise FileFormatError(
-            f"{str(error).partition('. ')[0]}: no table of word counts. If it contains texts, name their "
-            f"column with --text-column: one of {(_table_rows(path) or [[]])[0]}."
+            f"{path} is not a table of word counts. If it contains texts, name their column with "
+            f"--text-column: one of {(_table_rows(path) or [[]])[0]}. ({str(error).partition('. ')[0]}.)"
         ) from error
     words = None if table.column_names is None else list(table.column_names)
     if vocabulary is not None:
