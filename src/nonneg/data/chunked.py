@@ -101,7 +101,9 @@ class ChunkedMatrix(BlockedMatrix):
             parts = [self.weights[start:stop] for start, stop in pairwise(self._edges)]
         masks: list[Any] = [None] * len(entries)
         self.has_mask, self.is_weighted = mask is not None, isinstance(mask, EntryWeights)
-        if mask is not None:
+        if isinstance(mask, EntryWeights) and not isinstance(mask.values, da.Array):
+            masks = [mask[start:stop] for start, stop in pairwise(self._edges.tolist())]
+        elif mask is not None:
             chunks = (self.row_chunks, (self.shape[1],))
             mask = mask.dense() if self.is_weighted else mask
             mask = mask.rechunk(chunks) if isinstance(mask, da.Array) else da.from_array(mask, chunks=chunks)

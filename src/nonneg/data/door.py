@@ -109,7 +109,10 @@ class Request:
                 "weight of 0 is a missing entry."
             )
         if names and mask is None:
-            mask = checked_entry_weights(given[names[0]], shape, names[0])
+            pair = given[names[0]]
+            values, absent = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, None)
+            values = scipy_matrix(values, names[0]) if is_sparse_array(values) else values
+            mask = checked_entry_weights(values, absent, shape, names[0])
         weights = None if self.sample_weight is None else _checked_weights(self.sample_weight, shape[0])
         return weights, mask
 

@@ -33,7 +33,7 @@ def _dense(X: Any, weights: Any, mask: Any) -> DenseMatrix:
     weighted = isinstance(mask, EntryWeights)
     entries = _dense_mask(X, mask)
     if isinstance(X, np.ndarray):
-        observed: Observed = observed_entries(mask if weighted else entries, X.dtype)
+        observed: Observed = observed_entries(EntryWeights(entries) if weighted else entries, X.dtype)
     else:
         observed = ArrayObserved(xp.astype(entries, X.dtype), xp, is_mask=not weighted)
     X = xp.where(xp.astype(entries, xp.bool), X, xp.zeros_like(X))
@@ -96,7 +96,7 @@ def _without_nan(X: Any, mask: Any) -> EntryWeights:
     elif not isinstance(mask, EntryWeights):
         weights = EntryWeights(sp.csr_array(mask if sp.issparse(mask) else to_numpy(mask), dtype=bool))
     if not sp.issparse(weights.values):
-        values = np.array(to_numpy(weights.values))
+        values = np.array(to_numpy(weights.dense()))
         values[tuple(lost)] = 0
         return EntryWeights(values)
     listed = sp.coo_array(weights.values)

@@ -133,7 +133,7 @@ class WeightedGrams:
     other: Any
     ridge: float = 0.0
     # The products of pairs where they are few; `replace` hands them on to other weights.
-    pairs: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
+    pairs: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def dense(self) -> DenseGrams:
         """Return the matrices stored densely."""
@@ -147,9 +147,10 @@ class WeightedGrams:
         for first in range(0, n_other, step):
             last = min(first + step, n_other)
             weights = xp.astype(self.weights[start:stop, first:last], self.other.dtype, copy=False)
-            pairs = self.pairs[first] if first in self.pairs else self._pairs(first, last)
+            place = first, type(self.other)  # a tensor and its view in NumPy share `pairs`
+            pairs = self.pairs[place] if place in self.pairs else self._pairs(first, last)
             if step >= n_other:
-                self.pairs[first] = pairs
+                self.pairs[place] = pairs
             total = total + weights @ pairs
         if isinstance(total, np.ndarray):
             total = np.take(total, _places_of_pairs(k), axis=1)  # by rows; an index would give columns
