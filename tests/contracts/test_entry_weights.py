@@ -248,6 +248,7 @@ BAD = {
     "column": ({"entry_weight": np.where(np.arange(15) == 4, 0.0, WEIGHTS)}, "column 4"),
     "sparse": ({"entry_weight": sp.csr_array(np.where(np.arange(15) == 4, 0.0, WEIGHTS))}, "column 4"),
     "zero": ({"uncertainty": np.where(np.arange(15) == 4, 0.0, WEIGHTS)}, r"uncertainty\[0, 4\] is 0"),
+    "tiny": ({"uncertainty": np.full((24, 15), 1e-200)}, r"uncertainty\[0, 0\] is 1e-200"),
     "unknown": ({"uncertainty": np.where(np.arange(24)[:, None] == 7, np.inf, WEIGHTS)}, "row 7"),
     "two": ({"uncertainty": WEIGHTS, "mask": WEIGHTS > 1}, "mask and uncertainty"),
     "pair": ({"entry_weight": (WEIGHTS, 1.0)}, "stores all entries"),
@@ -261,6 +262,21 @@ def test_wrong_weights_are_named_by_their_place(kind):
     with pytest.raises(NonnegError, match=words) as caught:
         NMF(3).fit(entries(2.0), **options)
     assert isinstance(caught.value, ValueError)
+
+
+def test_new_samples_and_batches_may_lack_a_column():
+    X = entries(2.0)
+    holed = np.where(np.arange(15) == 4, 0.0, WEIGHTS)
+    model = NMF(3, random_state=0).fit(X)
+    seen = (holed[:1] > 0).astype(float)
+    W = model.transform(X[:1], entry_weight=seen)
+    np.testing.assert_array_equal(W, model.transform(X[:1], mask=seen > 0))
+    online = NMF(3, random_state=0)
+    for rows in (slice(0, 12), slice(12, 24)):
+        online.partial_fit(X[rows], entry_weight=holed[rows])
+    assert np.isfinite(online.components_).all()
+    with pytest.raises(InvalidParameterError, match="row 0"):
+        model.transform(X[:1], entry_weight=np.zeros((1, 15)))
 
 
 def test_wrong_shapes_and_wrong_company():

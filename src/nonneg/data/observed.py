@@ -21,7 +21,13 @@ from nonneg.io.stored import StoredMatrix
 from nonneg.kernels.grams import ListedGrams, WeightedGrams
 from nonneg.kernels.sparse_products import row_sums, sparse_times
 
+SMALLEST = 1e-154  # uncertainty whose inverse square is finite in float64
 PART_ENTRIES = 1 << 20  # that are checked at once
+RULES = {
+    "entry_weight": "Weights must be finite and not negative; 0 marks a missing entry.",
+    "uncertainty": f"Uncertainties are standard deviations: they must be larger than {SMALLEST}; infinity marks "
+    "a missing entry. Use the detection limit, or a share of the value, where none is known.",
+}
 
 
 @dataclass(frozen=True)
@@ -236,10 +242,13 @@ def observed_entries(weights: Any, dtype: Any) -> Observed:
     return ListedObserved(usual, listed)
 
 
-def checked_entry_weights(values: Any, absent: Any, shape: tuple[int, int], name: str) -> EntryWeights | None:
+def checked_entry_weights(
+    values: Any, absent: Any, shape: tuple[int, int], name: str, *, batch: bool
+) -> EntryWeights | None:
     """Return weights for the entries of X, or say what is wrong with them; None if all are 1.
 
-    `name` is "entry_weight", or "uncertainty" if the values are standard deviations.
+    `name` is "entry_weight", or "uncertainty" if the values are standard deviations. In a `batch`, and among
+    new samples, columns without any weight are no error.
     """
     if hasattr(values, "iloc"):
         values = values.to_numpy()
@@ -264,12 +273,12 @@ def checked_entry_weights(values: Any, absent: Any, shape: tuple[int, int], name
         )
     absent = float(absent)
     if absent != absent or absent < 0 or (absent == 0 if deviations else absent == np.inf):
-        raise InvalidParameterError(f"{name} of entries that are not stored is {absent}. {_rule(deviations)}")
+        raise InvalidParameterError(f"{name} of entries that are not stored is {absent}. {RULES[name]}")
     if sparse:
         values = sp.csr_array(values, dtype=np.float64, copy=True)
         values.sum_duplicates()
     found = EntryWeights(values, absent)
-    low, high = _check(found, name, deviations)
+    low, high = _check(found, name, batch=batch)
     if low == high == 1:
         return None
     if not deviations:
@@ -278,29 +287,20 @@ def checked_entry_weights(values: Any, absent: Any, shape: tuple[int, int], name
     return EntryWeights(_inverse_squares(values) if sparse else values, absent, deviations=not sparse)
 
 
-def _rule(deviations: bool) -> str:
-    if deviations:
-        return (
-            "Uncertainties are standard deviations: they must be positive; infinity marks a missing entry. "
-            "Use the detection limit, or a share of the value, where none is known."
-        )
-    return "Weights must be finite and not negative; 0 marks a missing entry."
-
-
-def _check(weights: EntryWeights, name: str, deviations: bool) -> tuple[float, float]:
+def _check(weights: EntryWeights, name: str, *, batch: bool) -> tuple[float, float]:
     """Return the smallest and the largest, after all entries were looked at."""
     n_rows, n_columns = weights.shape
-    low, high, columns = np.inf, -np.inf, np.zeros(n_columns, dtype=bool)
+    low, high, columns, deviations = np.inf, -np.inf, np.full(n_columns, batch), name == "uncertainty"
     rows, step = np.zeros(n_rows, dtype=bool), max(1, PART_ENTRIES // n_columns)
     stored = isinstance(weights.values, StoredMatrix)
     for start, stop in pairwise(weights.values.cuts() if stored else [*range(0, n_rows, step), n_rows]):
         part = weights[start:stop].dense()
         part = to_float64(part.compute() if is_dask(part) else part)
-        good = (part > 0) if deviations else (part >= 0) & (part < np.inf)
+        good = part > SMALLEST if deviations else (part >= 0) & (part < np.inf)
         if not good.all():
             i, j = np.argwhere(~good)[0]
             kind = NonFiniteDataError if np.isnan(part[i, j]) else InvalidParameterError
-            raise kind(f"{name}[{start + i}, {j}] is {part[i, j]}. {_rule(deviations)}")
+            raise kind(f"{name}[{start + i}, {j}] is {part[i, j]}. {RULES[name]}")
         counts = part < np.inf if deviations else part > 0
         low, high, columns = min(low, part.min()), max(high, part.max()), columns | counts.any(axis=0)
         rows[start:stop] = counts.any(axis=1)
