@@ -25,8 +25,8 @@ SMALLEST = 1e-154  # uncertainty whose inverse square is finite in float64
 PART_ENTRIES = 1 << 20  # that are checked at once
 RULES = {
     "entry_weight": "Weights must be finite and not negative; 0 marks a missing entry.",
-    "uncertainty": f"Uncertainties are standard deviations: they must be larger than {SMALLEST}; infinity marks "
-    "a missing entry. Use the detection limit, or a share of the value, where none is known.",
+    "uncertainty": f"Uncertainties are standard deviations: they must be larger than {SMALLEST}; infinity "
+    "marks a missing entry. Use the detection limit, or a share of the value, where none is known.",
 }
 
 
@@ -229,11 +229,12 @@ def observed_entries(weights: Any, dtype: Any) -> Observed:
     else:
         values = np.asarray(weights.dense(), dtype=dtype)
         middle = (values.size - 1) // 2
-        usual = float(np.partition(values, middle, axis=None)[middle])  # most are equal to it, or to none
-        listed = sp.csr_array(values != usual, dtype=np.float64)
-        if 2 * listed.nnz > values.size:
+        usual = float(np.partition(values, middle, axis=None)[middle])  # if most are equal, to it
+        others = values != usual
+        if 2 * np.count_nonzero(others) > values.size:
             return ArrayObserved(values, np)
-        listed.data = values[values != usual].astype(np.float64)
+        listed = sp.csr_array(others, dtype=np.float64)
+        listed.data = values[others].astype(np.float64)
     # Differences from much larger weights would lose more digits than a mask, where one of many is observed.
     if usual > max(n_rows, n_columns) * listed.data.min(where=listed.data > 0, initial=np.inf):
         return ArrayObserved(np.asarray(weights.dense(), dtype=dtype), np)
