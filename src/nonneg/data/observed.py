@@ -248,8 +248,7 @@ def checked_entry_weights(
 ) -> EntryWeights | None:
     """Return weights for the entries of X, or say what is wrong with them; None if all are 1.
 
-    `name` is "entry_weight", or "uncertainty" if the values are standard deviations. In a `batch`, and among
-    new samples, columns without any weight are no error.
+    `name` is "uncertainty" if they are standard deviations. A `batch` of samples may lack some columns.
     """
     if hasattr(values, "iloc"):
         values = values.to_numpy()
@@ -322,4 +321,4 @@ def _inverse_squares(deviations: Any) -> Any:
     if is_dask(deviations):
         return deviations.astype(np.float64) ** -2
     xp = array_namespace(deviations)
-    return xp.astype(deviations, xp.float64) ** -2
+    return xp.astype(deviations, xp.float64, copy=False) ** -2
