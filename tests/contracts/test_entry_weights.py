@@ -7,7 +7,7 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 from tests.contracts.cases import MISSING_CASES, N_ITER, close, entries, initial, run, with_forms
-from tests.references.containers import TORCH, as_container, plain
+from tests.references.containers import SPARSE_TENSOR, TORCH, as_container, plain, sparse_array
 from tests.references.objectives import objective
 
 from nonneg import NMF, factorize
@@ -140,7 +140,8 @@ def test_the_lower_bound_holds_for_rank_one_weights_and_is_not_claimed_for_other
 
 @pytest.mark.covering(2)
 @pytest.mark.parametrize(
-    ("name", "beta", "form"), with_forms(MISSING_CASES, ["csr", "strict", TORCH, "dask-columns"])
+    ("name", "beta", "form"),
+    with_forms(MISSING_CASES, ["csr", "strict", TORCH, SPARSE_TENSOR, "dask-columns", "dask-sparse"]),
 )
 @pytest.mark.parametrize("kind", ["holed", "mostly equal"])
 def test_every_container_agrees_with_dense(name, beta, form, kind):
@@ -162,6 +163,30 @@ def test_sparse_weights_with_one_weight_for_all_other_entries(bring):
     close(alone.H, factorize(X, 3, entry_weight=FEW, rng=0, max_iter=20).H, 1e-8)
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize("form", ["dense", "torch", "torch-csr", "dask"])
+@pytest.mark.parametrize("weights", ["torch", "torch-csr", "torch-coo"])
+def test_weights_in_tensors_are_those_in_arrays(form, weights):
+    X = entries(2.0)
+    expected = factorize(X, 3, entry_weight=FEW, rng=0, max_iter=8).H
+    result = factorize(as_container(X, form), 3, entry_weight=as_container(FEW, weights), rng=0, max_iter=8)
+    close(plain(result.H), expected, 1e-8)
+    if weights != "torch":
+        pair = sparse_array(FEW, *weights.split("-")), 0.1
+        listed = factorize(as_container(X, form), 3, entry_weight=pair, rng=0, max_iter=8)
+        filled = np.where(FEW > 0, FEW, 0.1)
+        close(plain(listed.H), factorize(X, 3, entry_weight=filled, rng=0, max_iter=8).H, 1e-8)
+
+
+@pytest.mark.parametrize("form", ["streamed", "streamed-sparse"])
+@pytest.mark.parametrize("name", ["entry_weight", "uncertainty"])
+def test_weights_on_disk_are_read_in_blocks(form, name):
+    X, weights = entries(2.0), FEW if form == "streamed-sparse" else WEIGHTS
+    expected = factorize(X, 3, **{name: sp.csr_array(weights)}, rng=0, max_iter=8).H
+    for data in (X, as_container(X, "streamed"), as_container(X, "dask")):
+        close(factorize(data, 3, **{name: as_container(weights, form)}, rng=0, max_iter=8).H, expected, 1e-8)
+
+
 def test_uncertainties_are_inverse_roots_of_weights_and_nan_counts_nothing():
     X = entries(2.0)
     expected = factorize(X, 3, entry_weight=HOLED, rng=0)
@@ -180,6 +205,17 @@ def test_units_of_samples_and_features_do_not_matter():
     expected = factorize(X, 3, uncertainty=deviations, rng=0, max_iter=50, tol=0)
     result = factorize(X * units, 3, uncertainty=deviations * units, rng=0, max_iter=50, tol=0)
     close(result.H / units, expected.H, 1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e2, 1e4, 1e8])
+def test_most_entries_of_one_weight_and_others_in_other_units_lose_no_digits(unit):
+    X, deviations, units = entries(2.0), np.full((24, 15), 0.1), np.where(np.arange(15) > 11, unit, 1.0)
+    deviations[:, 12:] *= WEIGHTS[:, 12:] + 0.5
+    options = {"rng": 0, "max_iter": 50, "tol": 0}
+    expected = factorize(X, 3, uncertainty=deviations, **options)
+    for bring in (np.array, sp.csr_array):
+        result = factorize(X * units, 3, uncertainty=bring(deviations * units), **options)
+        close(result.H / units, expected.H, 1e-8)
 
 
 def test_batches_with_weights_approach_the_fit():
@@ -212,6 +248,7 @@ BAD = {
     "column": ({"entry_weight": np.where(np.arange(15) == 4, 0.0, WEIGHTS)}, "column 4"),
     "sparse": ({"entry_weight": sp.csr_array(np.where(np.arange(15) == 4, 0.0, WEIGHTS))}, "column 4"),
     "zero": ({"uncertainty": np.where(np.arange(15) == 4, 0.0, WEIGHTS)}, r"uncertainty\[0, 4\] is 0"),
+    "tiny": ({"uncertainty": np.full((24, 15), 1e-200)}, r"uncertainty\[0, 0\] is 1e-200"),
     "unknown": ({"uncertainty": np.where(np.arange(24)[:, None] == 7, np.inf, WEIGHTS)}, "row 7"),
     "two": ({"uncertainty": WEIGHTS, "mask": WEIGHTS > 1}, "mask and uncertainty"),
     "pair": ({"entry_weight": (WEIGHTS, 1.0)}, "stores all entries"),
@@ -225,6 +262,21 @@ def test_wrong_weights_are_named_by_their_place(kind):
     with pytest.raises(NonnegError, match=words) as caught:
         NMF(3).fit(entries(2.0), **options)
     assert isinstance(caught.value, ValueError)
+
+
+def test_new_samples_and_batches_may_lack_a_column():
+    X = entries(2.0)
+    holed = np.where(np.arange(15) == 4, 0.0, WEIGHTS)
+    model = NMF(3, random_state=0).fit(X)
+    seen = (holed[:1] > 0).astype(float)
+    W = model.transform(X[:1], entry_weight=seen)
+    np.testing.assert_array_equal(W, model.transform(X[:1], mask=seen > 0))
+    online = NMF(3, random_state=0)
+    for rows in (slice(0, 12), slice(12, 24)):
+        online.partial_fit(X[rows], entry_weight=holed[rows])
+    assert np.isfinite(online.components_).all()
+    with pytest.raises(InvalidParameterError, match="row 0"):
+        model.transform(X[:1], entry_weight=np.zeros((1, 15)))
 
 
 def test_wrong_shapes_and_wrong_company():

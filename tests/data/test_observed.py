@@ -10,7 +10,7 @@ from tests.references.containers import FORMS, as_container, plain
 from nonneg import factorize
 from nonneg.data import as_data_matrix
 from nonneg.data.door import Request, wrap
-from nonneg.data.observed import EntryWeights, ListedObserved
+from nonneg.data.observed import EntryWeights, observed_entries
 
 SHAPE = (20, 9)
 
@@ -83,7 +83,7 @@ def test_nan_under_the_mask_and_negative_entries_under_the_mask_are_allowed(X, m
 
 
 def test_parts_of_a_pattern_list_the_same_entries(mask):
-    observed = ListedObserved(mask)
+    observed = observed_entries(mask, float)
     np.testing.assert_array_equal(observed.dense_rows(3, 8), mask[3:8])
     np.testing.assert_array_equal(observed.rows(slice(3, 8)).dense_rows(0, 5), mask[3:8])
 
@@ -103,8 +103,8 @@ def test_lists_have_integers_of_32_bits_however_they_are_given(rng):
     wide = sp.csr_array(pattern)
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
     for given in (EntryWeights(pattern, 1.0), EntryWeights(wide, 1.0)):
-        observed = ListedObserved(given)
-        grams = (observed.row_grams(np.ones((7, 2))), observed.column_grams(np.ones((9, 2))))
+        observed = observed_entries(given, float)
+        grams = (observed.row_grams(np.ones((7, 2))), observed.T.row_grams(np.ones((9, 2))))
         assert {array.dtype for gram in grams for array in (gram.indptr, gram.indices)} == {
             np.dtype(np.int32)
         }

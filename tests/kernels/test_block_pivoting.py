@@ -7,7 +7,7 @@ import pytest
 from tests.references.least_squares import kkt_violation, nonnegative_rows, row_objective
 
 from nonneg._threads import threads
-from nonneg.data.observed import ListedObserved
+from nonneg.data.observed import observed_entries
 from nonneg.kernels.block_pivoting import block_pivoting
 from nonneg.kernels.grams import SharedGram
 
@@ -153,7 +153,7 @@ def test_rows_with_matrices_of_their_own_have_the_minimisers_of_scipy(monkeypatc
         monkeypatch.setattr("nonneg.kernels.block_pivoting.core", lambda: None)
     A, X = design(4, n_rows=15, n_features=14)
     mask = np.random.default_rng(4).random(X.shape) < 0.7
-    gram = ListedObserved(mask).row_grams(A)
+    gram = observed_entries(mask, float).row_grams(A)
     cross = np.where(mask, X, 0) @ A
     rows, flags = block_pivoting(np.maximum(cross, 0), gram if listed else gram.dense(), cross)
     expected = [nonnegative_rows(A[seen], x[None, seen])[0] for x, seen in zip(X, mask, strict=True)]

@@ -7,7 +7,7 @@ import pytest
 from tests.references.least_squares import coordinate_passes
 
 from nonneg._threads import threads
-from nonneg.data.observed import ArrayObserved, ListedObserved
+from nonneg.data.observed import ArrayObserved, observed_entries
 from nonneg.kernels.grams import DenseGrams, SharedGram, quadratic_form
 from nonneg.kernels.hals import hals_passes
 
@@ -28,21 +28,21 @@ def materialized(mask, other):
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 1.0])
 def test_listed_matrices_equal_those_written_out(share):
     mask, other, _, _ = masked(share)
-    observed = ListedObserved(mask)
+    observed = observed_entries(mask, float)
     assert (observed.usual == 0) == (2 * mask.sum() <= mask.size)
     np.testing.assert_allclose(
         observed.row_grams(other).dense().matrices, materialized(mask, other), rtol=1e-12, atol=1e-12
     )
     tall = np.random.default_rng(1).random((mask.shape[0], 3))
     np.testing.assert_allclose(
-        observed.column_grams(tall).dense().matrices, materialized(mask.T, tall), rtol=1e-12, atol=1e-12
+        observed.T.row_grams(tall).dense().matrices, materialized(mask.T, tall), rtol=1e-12, atol=1e-12
     )
 
 
 @pytest.mark.parametrize("share", [0.15, 0.85])
 def test_a_ridge_and_a_sum_change_what_they_should(share):
     mask, other, _, _ = masked(share)
-    gram = ListedObserved(mask).row_grams(other)
+    gram = observed_entries(mask, float).row_grams(other)
     expected = materialized(mask, other)
     ridged = gram.plus_ridge(0.7)
     np.testing.assert_allclose(ridged.dense().matrices, expected + 0.7 * np.eye(4), rtol=1e-12)
@@ -59,7 +59,7 @@ def test_listed_and_written_out_matrices_give_the_rows_of_the_loop(share, passes
     grams = materialized(mask, other)
     turns = range(4) if order is None else order
     expected, violation = coordinate_passes(factor, grams, cross, turns, passes, shrink)
-    for gram in (ListedObserved(mask).row_grams(other), DenseGrams(grams)):
+    for gram in (observed_entries(mask, float).row_grams(other), DenseGrams(grams)):
         rows, found = hals_passes(factor, gram, cross, max_passes=passes, shrink=shrink, order=order)
         np.testing.assert_allclose(rows, expected, rtol=1e-9, atol=1e-10)
         assert float(found) == pytest.approx(violation, rel=1e-11)
@@ -71,7 +71,7 @@ def test_a_mask_of_any_namespace_gives_the_same_rows(xp):
     found = np.asarray(grams.dense().matrices)
     np.testing.assert_allclose(found, materialized(mask, other), rtol=1e-12, atol=1e-13)
     rows, _ = hals_passes(xp.asarray(factor), grams, xp.asarray(cross), max_passes=4)
-    expected, _ = hals_passes(factor, ListedObserved(mask).row_grams(other), cross, max_passes=4)
+    expected, _ = hals_passes(factor, observed_entries(mask, float).row_grams(other), cross, max_passes=4)
     np.testing.assert_allclose(np.asarray(rows), expected, rtol=1e-9, atol=1e-10)
 
 
@@ -82,7 +82,7 @@ def test_a_row_with_nothing_observed_stays_where_it_is(dtype):
     mask[5] = False
     cross[5] = 0
     factor[5] = [1.0, 0.0, 2.0, 3.0]
-    rows, _ = hals_passes(factor, ListedObserved(mask).row_grams(other), cross, max_passes=20)
+    rows, _ = hals_passes(factor, observed_entries(mask, float).row_grams(other), cross, max_passes=20)
     np.testing.assert_array_equal(rows[5], factor[5])
 
 
@@ -92,7 +92,7 @@ def test_a_row_with_one_entry_observed_is_fitted_at_that_entry(dtype):
     mask[5] = False
     mask[5, 7] = True
     cross[5] = 3.0 * other[7]
-    rows, _ = hals_passes(factor, ListedObserved(mask).row_grams(other), cross, max_passes=200)
+    rows, _ = hals_passes(factor, observed_entries(mask, float).row_grams(other), cross, max_passes=200)
     assert rows[5] @ other[7] == pytest.approx(3.0, rel=1e-3 if dtype == np.float32 else 1e-9)
     assert rows[5].max() < 1e3
 
@@ -102,9 +102,9 @@ def test_the_quadratic_form_sums_over_all_rows(share):
     mask, other, factor, _ = masked(share)
     grams = materialized(mask, other)
     expected = float(np.einsum("ia,iab,ib->", factor, grams, factor))
-    assert quadratic_form(factor, ListedObserved(mask).row_grams(other)) == pytest.approx(expected)
+    assert quadratic_form(factor, observed_entries(mask, float).row_grams(other)) == pytest.approx(expected)
     assert quadratic_form(factor, DenseGrams(grams)) == pytest.approx(expected)
-    ridged = ListedObserved(mask).row_grams(other).plus_ridge(0.5)
+    ridged = observed_entries(mask, float).row_grams(other).plus_ridge(0.5)
     assert quadratic_form(factor, ridged) == pytest.approx(expected + 0.5 * (factor**2).sum())
 
 
@@ -122,6 +122,6 @@ def test_one_and_two_threads_give_the_same_bytes():
     results = []
     for n_jobs in (1, 2):
         with threads(n_jobs):
-            gram = ListedObserved(mask).row_grams(other)
+            gram = observed_entries(mask, float).row_grams(other)
             results.append(hals_passes(factor, gram, cross, max_passes=3)[0].tobytes())
     assert results[0] == results[1]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.references.least_squares import kkt_violation, nonnegative_rows, row_objective
 
-from nonneg.data.observed import ListedObserved
+from nonneg.data.observed import observed_entries
 from nonneg.kernels.block_pivoting import block_pivoting
 from nonneg.kernels.grams import DenseGrams, ListedGrams, SharedGram, WeightedGrams, quadratic_form
 from nonneg.kernels.hals import hals_passes
@@ -103,7 +103,7 @@ def test_lists_and_masks_of_observed_entries_give_the_matrices_of_the_rows(share
     mask[4] = False
     factor, _, cross = problem(9, 3)
     cross[4] = 0.0
-    listed = ListedObserved(mask).row_grams(Ht)
+    listed = observed_entries(mask, float).row_grams(Ht)
     expected, violation = hals_passes(factor, listed, cross, max_passes=3)
     base, other, indptr, indices, f, c, m = on(
         gpu, torch, listed.base, Ht, listed.indptr, listed.indices, factor, cross, mask.astype(float)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.references.least_squares import coordinate_passes, kkt_violation, nonnegative_rows, row_objective
 
-from nonneg.data.observed import ArrayObserved, ListedObserved
+from nonneg.data.observed import ArrayObserved, observed_entries
 from nonneg.kernels.block_pivoting import block_pivoting
 from nonneg.kernels.grams import DenseGrams, SharedGram
 from nonneg.kernels.hals import hals_passes
@@ -74,7 +74,7 @@ def test_rows_with_missing_entries_are_solved_one_by_one(listed):
     mask = np.random.default_rng(1).random(X.shape) < 0.7
     mask[0] = False
     mask[1, 2:] = False
-    observed = ListedObserved(mask) if listed else ArrayObserved(mask.astype(float), np)
+    observed = observed_entries(mask, float) if listed else ArrayObserved(mask.astype(float), np)
     cross = np.where(mask, X, 0) @ A
     found = nonnegative_least_squares(observed.row_grams(A), cross)
     grams = np.array([A.T @ (A * row[:, None]) for row in mask])

@@ -101,13 +101,13 @@ class ChunkedMatrix(BlockedMatrix):
             parts = [self.weights[start:stop] for start, stop in pairwise(self._edges)]
         masks: list[Any] = [None] * len(entries)
         self.has_mask, self.is_weighted = mask is not None, isinstance(mask, EntryWeights)
-        if mask is not None:
-            chunks = (self.row_chunks, (self.shape[1],))
-            mask = mask.dense() if self.is_weighted else mask
-            mask = mask.rechunk(chunks) if isinstance(mask, da.Array) else da.from_array(mask, chunks=chunks)
-            masks = mask.to_delayed().ravel().tolist()
+        if isinstance(mask.values if self.is_weighted else mask, da.Array):
+            whole = mask.dense() if self.is_weighted else mask
+            masks = whole.rechunk((self.row_chunks, (self.shape[1],))).to_delayed().ravel().tolist()
             if self.is_weighted:
                 masks = [dask.delayed(EntryWeights)(chunk) for chunk in masks]
+        elif mask is not None:
+            masks = [mask[start:stop] for start, stop in pairwise(self._edges.tolist())]
         self._chunks = list(zip(entries, parts, masks, strict=True))
         self._single = self._cut(len(entries))
         self._held: Cluster | None = None

@@ -51,6 +51,8 @@ class Request:
         Row weights, and which entries were observed.
     entry_weight, uncertainty : array, sparse matrix, pair of these and a number, or None
         The weights of the entries, or the standard deviations that they follow from: 1 / uncertainty^2.
+    batch : bool
+        Whether there were or will be other samples, in which the columns have weights.
     missing : {"error", "mask"}
         What NaN means.
     positive, signed : bool
@@ -78,6 +80,7 @@ class Request:
     mask: Any = None
     entry_weight: Any = None
     uncertainty: Any = None
+    batch: bool = False
     missing: str = "error"
     positive: bool = False
     signed: bool = False
@@ -109,7 +112,10 @@ class Request:
                 "weight of 0 is a missing entry."
             )
         if names and mask is None:
-            mask = checked_entry_weights(entries[names[0]], shape, names[0])
+            pair = entries[names[0]]
+            values, absent = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, None)
+            values = scipy_matrix(values, names[0]) if is_sparse_array(values) else values
+            mask = checked_entry_weights(values, absent, shape, names[0], batch=self.batch)
         weights = None if self.sample_weight is None else _checked_weights(self.sample_weight, shape[0])
         return weights, mask
 

@@ -30,13 +30,13 @@ def _dense(X: Any, weights: Any, mask: Any) -> DenseMatrix:
         weights = to_device(weights, X, X.dtype)
     if mask is None:
         return DenseMatrix(X, xp, weights=weights)
-    weighted = isinstance(mask, EntryWeights)
-    entries = _dense_mask(X, mask)
+    entries, weighted = _dense_mask(X, mask), isinstance(mask, EntryWeights)
+    seen = xp.astype(entries, xp.bool)
     if isinstance(X, np.ndarray):
-        observed: Observed = observed_entries(mask if weighted else entries, X.dtype)
+        observed: Observed = observed_entries(EntryWeights(entries) if weighted else entries, X.dtype)
     else:
         observed = ArrayObserved(xp.astype(entries, X.dtype), xp, is_mask=not weighted)
-    X = xp.where(xp.astype(entries, xp.bool), X, xp.zeros_like(X))
+    X = X if bool(xp.all(seen)) else xp.where(seen, X, xp.zeros_like(X))  # a copy only if it must be
     return DenseMatrix(X, xp, weights=weights, observed=observed)
 
 
@@ -96,7 +96,7 @@ def _without_nan(X: Any, mask: Any) -> EntryWeights:
     elif not isinstance(mask, EntryWeights):
         weights = EntryWeights(sp.csr_array(mask if sp.issparse(mask) else to_numpy(mask), dtype=bool))
     if not sp.issparse(weights.values):
-        values = np.array(to_numpy(weights.values))
+        values = np.array(to_numpy(weights.dense()))
         values[tuple(lost)] = 0
         return EntryWeights(values)
     listed = sp.coo_array(weights.values)

@@ -232,7 +232,7 @@ class LocalMatrix(DataMatrix):
         if self.observed is None:
             return SharedGram(self.weighted_gram(W))
         root = None if self.weights is None else self.xp.sqrt(self.weights)
-        return self.observed.column_grams(W if root is None else W * root[:, None])
+        return self.observed.T.row_grams(W if root is None else W * root[:, None])
 
     def _dense_parts(self) -> Iterator[tuple[slice, Array]]:
         for start, stop in self.row_blocks(self.part_entries):

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj
 
-from nonneg._arrays import is_dask, is_sparse_array, to_float64
+from nonneg._arrays import is_dask, to_float64
+from nonneg._lazy import cached_property
 from nonneg._typing import Array, Namespace
 from nonneg.exceptions import DataTypeError, InvalidParameterError, NonFiniteDataError, ShapeError
+from nonneg.io.read import as_stored
+from nonneg.io.stored import StoredMatrix
 from nonneg.kernels.grams import ListedGrams, WeightedGrams
 from nonneg.kernels.sparse_products import row_sums, sparse_times
 
+SMALLEST = 1e-154  # uncertainty whose inverse square is finite in float64
 PART_ENTRIES = 1 << 20  # that are checked at once
+RULES = {
+    "entry_weight": "Weights must be finite and not negative; 0 marks a missing entry.",
+    "uncertainty": f"Uncertainties are standard deviations: they must be larger than {SMALLEST}; infinity "
+    "marks a missing entry. Use the detection limit, or a share of the value, where none is known.",
+}
 
 
 @dataclass(frozen=True)
 class EntryWeights:
-    """A nonnegative weight for every entry; `absent` for those that a sparse matrix does not store."""
+    """A nonnegative weight for every entry; `absent` for those that a sparse matrix does not store.
+
+    Dense or stored values may be standard deviations: they become weights where they are used, by blocks.
+    """
 
     values: Any
     absent: float = 0.0
+    deviations: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -32,10 +47,18 @@ class EntryWeights:
         return (int(self.values.shape[0]), int(self.values.shape[1]))
 
     def __getitem__(self, part: Any) -> EntryWeights:
-        return EntryWeights(self.values[part], self.absent)
+        values = self.values
+        if isinstance(values, StoredMatrix):
+            ranges = isinstance(part, slice)
+            values = values.read_rows(part.start, part.stop) if ranges else values.take_rows(part)
+        else:
+            values = values[part]
+        return EntryWeights(_inverse_squares(values) if self.deviations else values, self.absent)
 
     def dense(self) -> Any:
         """Return the weights as a dense array."""
+        if self.deviations or isinstance(self.values, StoredMatrix):
+            return self[0 : self.shape[0]].dense()
         if not sp.issparse(self.values):
             return self.values
         listed = sp.coo_array(self.values)
@@ -47,29 +70,11 @@ class EntryWeights:
 class ListedObserved:
     """Weights of the entries of a block: one for most of them, and a list of how the others differ.
 
-    A mask, or implicit feedback. The list is a SciPy matrix or `CsrArrays`, by rows and by columns.
+    A mask, or implicit feedback. The list is a SciPy matrix or `CsrArrays`.
     """
 
-    def __init__(self, weights: Any) -> None:
-        if isinstance(weights, EntryWeights):
-            listed = sp.csr_array(weights.values, dtype=np.float64, copy=True)
-            listed.sum_duplicates()
-            listed.data -= weights.absent
-            listed.eliminate_zeros()
-            self._set(weights.absent, listed)
-            return
-        sparse = sp.issparse(weights)
-        n_observed = weights.count_nonzero() if sparse else int(np.count_nonzero(weights))
-        if 2 * n_observed <= weights.shape[0] * weights.shape[1]:
-            listed = sp.csr_array(weights, dtype=bool).astype(np.int8)
-            listed.eliminate_zeros()
-            self._set(0.0, listed)
-        else:
-            missing = (weights.toarray() if sparse else weights) == 0
-            self._set(1.0, -sp.csr_array(missing).astype(np.int8))
-
-    def _set(self, usual: float, listed: Any) -> None:
-        self.usual, self.shape = usual, listed.shape
+    def __init__(self, usual: float, listed: Any) -> None:
+        self.usual = usual
         # Whether the weights are 0 and 1.
         self.is_mask = usual in (0.0, 1.0) and bool(np.all(listed.data == 1 - 2 * usual))
         data = listed.data.astype(np.int8, copy=False) if self.is_mask else listed.data
@@ -77,36 +82,31 @@ class ListedObserved:
         kind = np.int32 if max(listed.nnz, *listed.shape) <= np.iinfo(np.int32).max else np.int64
         indices, indptr = (array.astype(kind, copy=False) for array in (listed.indices, listed.indptr))
         self.listed = sp.csr_array((data, indices, indptr), shape=listed.shape)
-        self.columns = sp.csr_array(self.listed.T)
 
-    def _gram(self, other: Array, listed: Any) -> ListedGrams:
-        xp = array_namespace(other)
-        other = np.ascontiguousarray(other) if isinstance(other, np.ndarray) else other
-        wide = xp.astype(other, xp.float64, copy=False)
-        base = self.usual * (wide.T @ wide)
-        values = 1 - 2 * self.usual if self.is_mask else listed.data
-        return ListedGrams(base, values, other, listed.indptr, listed.indices)
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.listed.shape
+
+    @cached_property
+    def T(self) -> ListedObserved:
+        """The weights of the transpose."""
+        turned = self.listed.T
+        return self.converted(lambda _: sp.csr_array(turned) if sp.issparse(turned) else turned)
 
     def row_grams(self, Ht: Array) -> ListedGrams:
         """Return the Gram matrix of each row subproblem."""
-        return self._gram(Ht, self.listed)
-
-    def column_grams(self, W: Array) -> ListedGrams:
-        """Return the Gram matrix of each column subproblem."""
-        return self._gram(W, self.columns)
-
-    def _sums(self, other: Array, listed: Any) -> Array:
-        xp = array_namespace(other)
-        part = sparse_times(listed.indptr, listed.indices, xp.astype(listed.data, other.dtype), other)
-        return part if self.usual == 0 else xp.clip(self.usual * xp.sum(other, axis=0) + part, min=0.0)
+        xp = array_namespace(Ht)
+        Ht = np.ascontiguousarray(Ht) if isinstance(Ht, np.ndarray) else Ht
+        wide = xp.astype(Ht, xp.float64, copy=False)
+        values = 1 - 2 * self.usual if self.is_mask else self.listed.data
+        return ListedGrams(self.usual * (wide.T @ wide), values, Ht, self.listed.indptr, self.listed.indices)
 
     def row_sums(self, Ht: Array) -> Array:
         """Return the weighted sum of the rows of Ht for every row."""
-        return self._sums(Ht, self.listed)
-
-    def column_sums(self, W: Array) -> Array:
-        """Return the weighted sum of the rows of W for every column."""
-        return self._sums(W, self.columns)
+        xp, lists = array_namespace(Ht), self.listed
+        part = sparse_times(lists.indptr, lists.indices, xp.astype(lists.data, Ht.dtype), Ht)
+        return part if self.usual == 0 else xp.clip(self.usual * xp.sum(Ht, axis=0) + part, min=0.0)
 
     def weight(self, weights: Array | None) -> float:
         """Return the sum of the weights, times those of the rows."""
@@ -126,37 +126,37 @@ class ListedObserved:
         """Return weights of 1 where these are positive; None if all are."""
         if self.n_missing() == 0:
             return None
-        pattern = sp.csr_array(self.listed != 0, dtype=np.int8)
-        pattern.data[:] = 1 if self.usual == 0 else np.where(self.listed.data == -self.usual, -1, 0)
+        on_host = sp.issparse(self.listed)
+        pattern = sp.csr_array(self.listed if on_host else self.listed.to_scipy())
+        pattern.data = np.where(pattern.data == -self.usual, -1, 0) if self.usual else pattern.data != 0
         pattern.eliminate_zeros()
-        return self.differing(0.0 if self.usual == 0 else 1.0, pattern)
+        mask, like = ListedObserved(float(self.usual != 0), pattern), self.listed.data
+        return mask if on_host else mask.converted(lambda part: self.listed.from_scipy(part, like))
 
     def at(self, rows: Any, columns: Any) -> Array:
         """Return the weights of some entries."""
-        listed = np.asarray(self.listed[rows, columns]).ravel() if len(rows) else np.zeros(0)
-        return self.usual + listed.astype(np.float64)
+        if sp.issparse(self.listed):
+            listed = np.asarray(self.listed[rows, columns]).ravel() if len(rows) else np.zeros(0)
+            return self.usual + listed.astype(np.float64)
+        # Places as one number each, in order; the last of them is no entry's.
+        xp, n, lists = array_namespace(rows), self.shape[1], self.listed
+        no_place, zero = (xp.asarray([end], device=rows.device) for end in (self.shape[0] * n, 0.0))
+        known = xp.concat([xp.astype(lists.rows_of_entries(), xp.int64) * n + lists.indices, no_place])
+        differences = xp.concat([xp.astype(lists.data, xp.float64), xp.astype(zero, xp.float64)])
+        wanted = xp.astype(rows, xp.int64) * n + columns
+        place = xp.searchsorted(known, wanted)
+        return self.usual + xp.where(known[place] == wanted, differences[place], 0.0)
 
-    @classmethod
-    def differing(cls, usual: float, listed: Any) -> ListedObserved:
-        """Return weights that are `usual` but for the listed differences."""
-        observed = object.__new__(cls)
-        observed._set(usual, listed)
-        return observed
-
-    def with_lists(self, listed: Any, columns: Any) -> ListedObserved:
-        """Return the same weights with the lists in other arrays, on another device perhaps."""
+    def converted(self, convert: Callable[[Any], Any]) -> ListedObserved:
+        """Return the same weights with the list in other arrays, on another device perhaps."""
         observed = copy.copy(self)
-        observed.listed, observed.columns = listed, columns
+        vars(observed).pop("T", None)
+        observed.listed = convert(self.listed)
         return observed
 
     def rows(self, rows: Any) -> ListedObserved:
         """Return the weights of some rows."""
-        listed = self.listed[rows]
-        if sp.issparse(listed):
-            return self.differing(self.usual, listed)
-        observed = self.with_lists(listed, listed.T)
-        observed.shape = listed.shape
-        return observed
+        return self.converted(lambda listed: listed[rows])
 
     def dense_rows(self, start: int, stop: int) -> Array:
         """Return a range of rows of the weights."""
@@ -168,25 +168,20 @@ class ArrayObserved:
     """Weights of the entries of a block in a dense array of any namespace."""
 
     def __init__(self, weights: Array, xp: Namespace, *, is_mask: bool = False) -> None:
-        self.weights = weights
-        self.xp = xp
-        self.is_mask = is_mask
+        self.weights, self.xp, self.is_mask = weights, xp, is_mask
+
+    @property
+    def T(self) -> ArrayObserved:
+        """The weights of the transpose."""
+        return ArrayObserved(self.weights.T, self.xp, is_mask=self.is_mask)
 
     def row_grams(self, Ht: Array) -> WeightedGrams:
         """Return the Gram matrix of each row subproblem."""
         return WeightedGrams(self.weights, Ht)
 
-    def column_grams(self, W: Array) -> WeightedGrams:
-        """Return the Gram matrix of each column subproblem."""
-        return WeightedGrams(self.weights.T, W)
-
     def row_sums(self, Ht: Array) -> Array:
         """Return the weighted sum of the rows of Ht for every row."""
         return self.weights @ Ht
-
-    def column_sums(self, W: Array) -> Array:
-        """Return the weighted sum of the rows of W for every column."""
-        return self.weights.T @ W
 
     def weight(self, weights: Array | None) -> float:
         """Return the sum of the weights, times those of the rows."""
@@ -203,7 +198,7 @@ class ArrayObserved:
         if self.n_missing() == 0:
             return None
         if isinstance(self.weights, np.ndarray):
-            return ListedObserved(self.weights != 0)
+            return observed_entries(EntryWeights(self.weights != 0), bool)
         return ArrayObserved(self.xp.astype(self.weights != 0, self.weights.dtype), self.xp, is_mask=True)
 
     def at(self, rows: Any, columns: Any) -> Array:
@@ -225,31 +220,42 @@ Observed: TypeAlias = ListedObserved | ArrayObserved
 def observed_entries(weights: Any, dtype: Any) -> Observed:
     """Return the weights of entries on the host as a list where most are equal, else as an array."""
     if not isinstance(weights, EntryWeights):
-        return ListedObserved(weights)
-    if sp.issparse(weights.values) and 2 * weights.values.nnz <= np.prod(weights.shape):
-        return ListedObserved(weights)
-    values = np.asarray(weights.dense(), dtype=dtype)
-    middle = (values.size - 1) // 2
-    usual = float(np.partition(values, middle, axis=None)[middle])  # if most are equal, they are equal to it
-    if 2 * np.count_nonzero(values != usual) <= values.size:
-        differ = sp.csr_array(np.where(values != usual, values.astype(np.float64) - usual, 0.0))
-        return ListedObserved.differing(usual, differ)
-    return ArrayObserved(values, np)
+        weights, dtype = EntryWeights(weights.astype(bool)), bool  # a mask
+    values, (n_rows, n_columns) = weights.values, weights.shape
+    if sp.issparse(values) and 2 * values.nnz <= n_rows * n_columns:
+        usual, listed = weights.absent, sp.csr_array(values, copy=True)
+        listed.sum_duplicates()
+        listed = listed.astype(np.float64, copy=False)
+    else:
+        values = np.asarray(weights.dense(), dtype=dtype)
+        middle = (values.size - 1) // 2
+        usual = float(np.partition(values, middle, axis=None)[middle])  # if most are equal, to it
+        others = values != usual
+        if 2 * np.count_nonzero(others) > values.size:
+            return ArrayObserved(values, np)
+        listed = sp.csr_array(others, dtype=np.float64)
+        listed.data = values[others].astype(np.float64)
+    # Differences from much larger weights would lose more digits than a mask, where one of many is observed.
+    if usual > max(n_rows, n_columns) * listed.data.min(where=listed.data > 0, initial=np.inf):
+        return ArrayObserved(np.asarray(weights.dense(), dtype=dtype), np)
+    listed.data -= usual
+    listed.eliminate_zeros()
+    return ListedObserved(usual, listed)
 
 
-def checked_entry_weights(table: Any, shape: tuple[int, int], name: str) -> EntryWeights | None:
+def checked_entry_weights(
+    values: Any, absent: Any, shape: tuple[int, int], name: str, *, batch: bool
+) -> EntryWeights | None:
     """Return weights for the entries of X, or say what is wrong with them; None if all are 1.
 
-    `name` is "entry_weight", or "uncertainty" if they are standard deviations.
+    `name` is "uncertainty" if they are standard deviations. A `batch` of samples may lack some columns.
     """
-    values, absent = table if isinstance(table, tuple) and len(table) == 2 else (table, None)
     if hasattr(values, "iloc"):
         values = values.to_numpy()
-    if is_sparse_array(values):
-        raise DataTypeError(
-            f"{name} must not be a sparse tensor. Pass a SciPy sparse matrix or a dense array."
-        )
-    if not (sp.issparse(values) or is_dask(values) or is_array_api_obj(values)):
+    stored = None if isinstance(values, np.memmap) else as_stored(values)
+    if stored is not None:
+        values = stored.read_all() if stored.fits() else stored
+    elif not (sp.issparse(values) or is_dask(values) or is_array_api_obj(values)):
         values = np.asarray(values)
     if tuple(values.shape) != tuple(shape):
         raise ShapeError(
@@ -257,53 +263,47 @@ def checked_entry_weights(table: Any, shape: tuple[int, int], name: str) -> Entr
         )
     if isinstance(values.dtype, np.dtype) and values.dtype.kind not in "biuf":
         raise DataTypeError(f"Expected {name} to contain real numbers, got dtype {values.dtype}.")
-    deviations = name == "uncertainty"
+    deviations, sparse = name == "uncertainty", sp.issparse(values)
     if absent is None:
         absent = np.inf if deviations else 0.0
-    elif not sp.issparse(values):
+    elif not (sparse or getattr(values, "is_sparse", False)):
         raise InvalidParameterError(
             f"{name} is a pair, whose second part is for the entries that the first does not store; but the "
             f"first is no sparse matrix, it stores all entries. Pass it alone."
         )
     absent = float(absent)
     if absent != absent or absent < 0 or (absent == 0 if deviations else absent == np.inf):
-        raise InvalidParameterError(f"{name} of entries that are not stored is {absent}. {_rule(deviations)}")
-    if sp.issparse(values):
+        raise InvalidParameterError(f"{name} of entries that are not stored is {absent}. {RULES[name]}")
+    if sparse:
         values = sp.csr_array(values, dtype=np.float64, copy=True)
         values.sum_duplicates()
-    weights = EntryWeights(values, absent)
-    low, high = _check(weights, name, deviations)
+    checked = EntryWeights(values, absent)
+    low, high = _check(checked, name, batch=batch)
     if low == high == 1:
         return None
-    return _inverse_squares(weights) if deviations else weights
+    if not deviations:
+        return checked
+    absent = 0.0 if absent == np.inf else absent**-2.0
+    return EntryWeights(_inverse_squares(values) if sparse else values, absent, deviations=not sparse)
 
 
-def _rule(deviations: bool) -> str:
-    if deviations:
-        return (
-            "Uncertainties are standard deviations: they must be positive; infinity marks a missing entry. "
-            "Use the detection limit, or a share of the value, where none is known."
-        )
-    return "Weights must be finite and not negative; 0 marks a missing entry."
-
-
-def _check(weights: EntryWeights, name: str, deviations: bool) -> tuple[float, float]:
+def _check(weights: EntryWeights, name: str, *, batch: bool) -> tuple[float, float]:
     """Return the smallest and the largest, after all entries were looked at."""
     n_rows, n_columns = weights.shape
-    low, high, columns = np.inf, -np.inf, np.zeros(n_columns, dtype=bool)
-    rows = np.zeros(n_rows, dtype=bool)
-    step = max(1, PART_ENTRIES // n_columns)
-    for start in range(0, n_rows, step):
-        part = weights[start : min(start + step, n_rows)].dense()
+    low, high, columns, deviations = np.inf, -np.inf, np.full(n_columns, batch), name == "uncertainty"
+    rows, step = np.zeros(n_rows, dtype=bool), max(1, PART_ENTRIES // n_columns)
+    stored = isinstance(weights.values, StoredMatrix)
+    for start, stop in pairwise(weights.values.cuts() if stored else [*range(0, n_rows, step), n_rows]):
+        part = weights[start:stop].dense()
         part = to_float64(part.compute() if is_dask(part) else part)
-        good = (part > 0) if deviations else (part >= 0) & (part < np.inf)
+        good = part > SMALLEST if deviations else (part >= 0) & (part < np.inf)
         if not good.all():
             i, j = np.argwhere(~good)[0]
             kind = NonFiniteDataError if np.isnan(part[i, j]) else InvalidParameterError
-            raise kind(f"{name}[{start + i}, {j}] is {part[i, j]}. {_rule(deviations)}")
+            raise kind(f"{name}[{start + i}, {j}] is {part[i, j]}. {RULES[name]}")
         counts = part < np.inf if deviations else part > 0
         low, high, columns = min(low, part.min()), max(high, part.max()), columns | counts.any(axis=0)
-        rows[start : start + step] = counts.any(axis=1)
+        rows[start:stop] = counts.any(axis=1)
     for side, observed in (("row", rows), ("column", columns)):
         if not observed.all():
             raise InvalidParameterError(
@@ -313,14 +313,12 @@ def _check(weights: EntryWeights, name: str, deviations: bool) -> tuple[float, f
     return float(low), float(high)
 
 
-def _inverse_squares(deviations: EntryWeights) -> EntryWeights:
-    values, absent = deviations.values, deviations.absent
-    if sp.issparse(values):
-        values = values.copy()
-        values.data = values.data**-2.0
-    elif is_dask(values):
-        values = values.astype(np.float64) ** -2
-    else:
-        xp = array_namespace(values)
-        values = xp.astype(values, xp.float64) ** -2
-    return EntryWeights(values, 0.0 if absent == np.inf else absent**-2.0)
+def _inverse_squares(deviations: Any) -> Any:
+    if sp.issparse(deviations):
+        deviations = deviations.copy()
+        deviations.data = deviations.data**-2.0
+        return deviations
+    if is_dask(deviations):
+        return deviations.astype(np.float64) ** -2
+    xp = array_namespace(deviations)
+    return xp.astype(deviations, xp.float64, copy=False) ** -2

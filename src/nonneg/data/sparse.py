@@ -22,8 +22,8 @@ from nonneg._optional import import_optional
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.data.matrix import DataMatrix, LocalMatrix, powers
-from nonneg.data.observed import EntryWeights, ListedObserved, Observed, observed_entries
-from nonneg.exceptions import DataTypeError, InvalidDataError, UnsupportedInputError
+from nonneg.data.observed import ArrayObserved, ListedObserved, Observed, observed_entries
+from nonneg.exceptions import DataTypeError, InvalidDataError
 from nonneg.kernels.sparse_products import RowPlan, row_plan, row_sums, rows_of_entries, sparse_times
 
 # Stored entries of which a function is computed at a time, in float64.
@@ -100,9 +100,9 @@ class CsrArrays:
 
     @classmethod
     def from_scipy(cls, csr: Any, like: Array) -> CsrArrays:
-        """Return a SciPy matrix in the namespace and on the device of `like`."""
-        indptr, indices, data = (to_device(part, like) for part in (csr.indptr, csr.indices, csr.data))
-        return cls(indptr, indices, data, csr.shape)
+        """Return a SciPy matrix in the namespace, on the device and with the dtype of `like`."""
+        indptr, indices = (to_device(part, like) for part in (csr.indptr, csr.indices))
+        return cls(indptr, indices, to_device(csr.data, like, like.dtype), csr.shape)
 
     def to_scipy(self) -> Any:
         """Return a SciPy matrix; on the CPU it shares the memory."""
@@ -383,7 +383,9 @@ class SparseArrayMatrix(SparseRows):
         """Return the same data in SciPy's container, for what has no implementation on a GPU."""
         observed = self.observed
         if isinstance(observed, ListedObserved):
-            observed = observed.with_lists(observed.listed.to_scipy(), observed.columns.to_scipy())
+            observed = observed.converted(CsrArrays.to_scipy)
+        elif observed is not None:
+            observed = ArrayObserved(to_numpy(observed.weights), np)
         weights = None if self.weights is None else to_numpy(self.weights)
         return SparseMatrix(self.csr.to_scipy(), weights=weights, observed=observed)
 
@@ -419,8 +421,6 @@ def sparse_matrix(X: Any, weights: Any = None, mask: Any = None) -> SparseMatrix
         weights = np.asarray(weights, dtype=csr.dtype)
     if mask is None:
         return SparseMatrix(csr, weights=weights)
-    if not isinstance(mask, EntryWeights):
-        mask = sp.csr_array(mask, dtype=bool)
     observed = observed_entries(mask, csr.dtype)
     # A product with 0/1 would keep NaN at missing places; look each entry up instead.
     entries = csr.tocoo()
@@ -442,13 +442,9 @@ def sparse_array_matrix(X: Any, weights: Any = None, mask: Any = None) -> Sparse
         return SparseArrayMatrix(csr, weights=weights)
     # SciPy sorts out what was observed, once, on the host.
     host = sparse_matrix(csr.to_scipy(), None, mask)
-    observed = host.observed
-    if host.is_weighted or not isinstance(observed, ListedObserved):
-        raise UnsupportedInputError(
-            "entry_weight and uncertainty are not supported for sparse tensors. Pass X.to_dense(), or X as a "
-            "SciPy sparse matrix."
-        )
-    lists = (CsrArrays.from_scipy(part, like) for part in (observed.listed, observed.columns))
-    return SparseArrayMatrix(
-        CsrArrays.from_scipy(host.csr, like), weights=weights, observed=observed.with_lists(*lists)
-    )
+    observed: Any = host.observed
+    if isinstance(observed, ListedObserved):
+        observed = observed.converted(lambda part: CsrArrays.from_scipy(part, like))
+    else:
+        observed = ArrayObserved(to_device(observed.weights, like, like.dtype), array_namespace(like))
+    return SparseArrayMatrix(CsrArrays.from_scipy(host.csr, like), weights=weights, observed=observed)

@@ -15,7 +15,7 @@ from nonneg._arrays import computed, to_device
 from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import BlockedMatrix, DataMatrix, LocalMatrix, RowFunction
-from nonneg.data.sparse import SparseMatrix, SparseRows
+from nonneg.data.sparse import SparseRows
 from nonneg.exceptions import UnsupportedInputError
 
 
@@ -258,8 +258,8 @@ def unweighted(data: DataMatrix) -> DataMatrix:
 
 def _unweighted_block(block: Any) -> LocalMatrix:
     mask = block.observed.mask()
-    if isinstance(block, SparseMatrix):
-        return SparseMatrix(block.csr, weights=block.weights, observed=mask)
+    if isinstance(block, SparseRows):
+        return type(block)(block.csr, weights=block.weights, observed=mask)
     return DenseMatrix(block.array, block.xp, weights=block.weights, observed=mask)
 
 

@@ -337,7 +337,7 @@ def input_data(
     data = wrap(
         X if annotated is None else annotated,
         Request(
-            **weights,
+            **{"batch": not reset} | weights,
             missing=estimator.missing,
             negative=getattr(estimator, "negative", None),
             signed=signed or getattr(estimator, "signed_components", False),

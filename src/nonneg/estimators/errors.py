@@ -207,7 +207,8 @@ class _Problem:
         for factor, draws in zip(estimate, drawn, strict=True):
             low, high = np.zeros(factor.shape), np.full(factor.shape, np.inf)
             for a in np.flatnonzero(recurrence):
-                quantiles = np.nanquantile(draws[:, :, a], [tail, 1 - tail], axis=0)
+                # The order statistics (R + 1) p of R draws: others would make the intervals too short.
+                quantiles = np.nanquantile(draws[:, :, a], [tail, 1 - tail], axis=0, method="weibull")
                 low[:, a], high[:, a] = np.maximum(2 * factor[:, a] - quantiles[::-1], 0.0)
             ends.append((low, high))
         (W_low, W_high), (H_low, H_high) = ends

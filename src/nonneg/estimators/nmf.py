@@ -447,7 +447,7 @@ class NMF(FactorizingEstimator):
                     f"partial_fit does not accept {name}={getattr(self, name)!r}. Use fit, or leave it out."
                 )
         first = not hasattr(self, "components_")
-        weights = {"entry_weight": entry_weight, "uncertainty": uncertainty}
+        weights = {"entry_weight": entry_weight, "uncertainty": uncertainty, "batch": True}
         data = input_data(self, X, reset=first, **weights, positive=beta <= 0)
         with threads(self.n_jobs):
             if first:

@@ -132,7 +132,7 @@ class WeightedGrams:
     weights: Any
     other: Any
     ridge: float = 0.0
-    # The products of pairs where they are few, by type of array; `replace` hands them on to other weights and views.
+    # The products of pairs where they are few, by type of array: a tensor and its view in NumPy share them.
     pairs: dict[type, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def dense(self) -> DenseGrams:

@@ -166,7 +166,7 @@ def sums_for_W(block: Any, Ht: Array) -> Array:
 def sums_for_H(block: Any, W: Array) -> Array:
     """Return the weighted sum of the rows of W over the observed rows of every column."""
     weighted = block.weighted(W)
-    return block.xp.sum(weighted, axis=0) if block.observed is None else block.observed.column_sums(weighted)
+    return block.xp.sum(weighted, axis=0) if block.observed is None else block.observed.T.row_sums(weighted)
 
 
 def column_losses(block: Any, W: Array, Ht: Array, logs: Array) -> Array:
