@@ -32,7 +32,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from benchmarks.others.records import merge
 from benchmarks.tables import markdown
 from nonneg.applications import TopicModel
-from nonneg.metrics import normalized_mutual_information, top_words, topic_diversity
+from nonneg.metrics import normalized_mutual_information, npmi_coherence, top_words, topic_diversity
 
 COUNTED: dict[str, Callable[[], Any]] = {
     "re0": lambda: load_cluto("re0"),
@@ -70,7 +70,7 @@ def counted(name: str) -> Collection:
     counts = sp.csr_array(counts[:, (present >= 5) & (present <= 0.5 * counts.shape[0])])
     filled = np.diff(counts.indptr) > 0
     counts = sp.csr_matrix(counts[filled])
-    return Collection(counts, data.y[filled], (counts > 0).astype(float), [], [])
+    return Collection(counts, data.y[filled], counts, [], [])
 
 
 def read(folder: Path, encoder: str | None) -> Collection:
@@ -230,7 +230,10 @@ def main() -> None:
                 seconds = time.process_time() - started
                 words = top_words(topics, N_WORDS)
                 agreement = normalized_mutual_information(data.y, W.argmax(axis=1), unlabeled=-1)
-                scores = npmi(data.windows, words), topic_diversity(words), inverted_rbo(words), agreement
+                coherence = (
+                    npmi(data.windows, words) if data.texts else npmi_coherence(data.counts, words).mean()
+                )
+                scores = coherence, topic_diversity(words), inverted_rbo(words), agreement
                 rows.append(
                     dict(zip(KEYS, (name, method, options.topics, seed), strict=True))
                     | {key: round(float(value), 4) for key, value in zip(SCORES, scores, strict=True)}

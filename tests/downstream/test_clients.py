@@ -18,6 +18,23 @@ def planted(n_rows, n_columns, k=3, seed=0):
     return rng.gamma(1.0, size=(n_rows, k)) @ rng.gamma(1.0, size=(k, n_columns))
 
 
+# The first of all, because torch cannot be imported into this process any more after the test of cNMF.
+def test_bertopic_groups_documents_by_our_weights():
+    bertopic = pytest.importorskip("bertopic")
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.pipeline import make_pipeline
+    from umap import UMAP
+
+    rng = np.random.default_rng(0)
+    words = [[f"{subject}{at}" for at in range(12)] for subject in ("sun", "sea", "car", "cat")]
+    texts = [" ".join(rng.choice(words[at % 4], 12)) for at in range(200)]
+    weights = make_pipeline(TfidfVectorizer(), NMF(4))
+    model = bertopic.BERTopic(embedding_model=weights, umap_model=UMAP(metric="cosine", random_state=0))
+    topics, _ = model.fit_transform(texts)
+    assert len(set(topics)) == 4
+    assert all(len(set(topics[at::4])) == 1 for at in range(4))
+
+
 def test_librosa_decomposes_a_spectrogram():
     librosa = pytest.importorskip("librosa")
     S = planted(40, 60)
@@ -126,22 +143,6 @@ def test_mne_filters_the_power_of_epochs():
     filtered = spatial.fit_transform(power)
     assert filtered.shape == (20, 3, 50)
     np.testing.assert_allclose(spatial.inverse_transform(filtered), power, rtol=1e-3, atol=1e-3 * power.max())
-
-
-def test_bertopic_groups_documents_by_our_weights():
-    bertopic = pytest.importorskip("bertopic")
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.pipeline import make_pipeline
-    from umap import UMAP
-
-    rng = np.random.default_rng(0)
-    words = [[f"{subject}{at}" for at in range(12)] for subject in ("sun", "sea", "car", "cat")]
-    texts = [" ".join(rng.choice(words[at % 4], 12)) for at in range(200)]
-    weights = make_pipeline(TfidfVectorizer(), NMF(4))
-    model = bertopic.BERTopic(embedding_model=weights, umap_model=UMAP(metric="cosine", random_state=0))
-    topics, _ = model.fit_transform(texts)
-    assert len(set(topics)) == 4
-    assert all(len(set(topics[at::4])) == 1 for at in range(4))
 
 
 # Why some of scikit-learn's tests of `NMF` and `MiniBatchNMF` do not hold with ours in the place of both.
