@@ -118,7 +118,7 @@ package: $(DEV) $(VENV)/.ready-package-tools ## build the wheel and the source d
 reproduce: $(READY) ## list the experiments of the papers, or run one: ARGS="cr1/figure-3 --quick"
 	@$(BIN)/python -m reproduction $(ARGS)
 
-downstream: $(VENV)-downstream/.ready ## other people's programs with nonneg inside (librosa, HyperSpy, cNMF, scanpy, cdlib)
+downstream: $(VENV)-downstream/.ready ## other people's programs with nonneg inside: librosa, HyperSpy, MNE, cNMF, scanpy, pyliger, cdlib, BERTopic, scikit-learn's tests
 	$(ONE_THREAD) $(VENV)-downstream/bin/python -m pytest -n 0 -W default tests/downstream $(ARGS)
 
 # Python itself is not instrumented, so that the sanitizer's library is loaded before it, with that of C++, whose
@@ -207,13 +207,15 @@ $(VENV)-coverage/.ready: pyproject.toml CMakeLists.txt $(wildcard src/core/*)
 	  '.[dask]' --group test 'gcovr>=8'
 	@touch $@
 
-# The oldest versions that pyproject.toml allows; pip cannot find them, uv can.
-$(VENV)-downstream/.ready:
+# Newest versions that go together, without constraints; remove the folder to renew them.
+$(VENV)-downstream/.ready: pyproject.toml CMakeLists.txt $(wildcard src/core/*)
 	$(PYTHON) -m venv $(VENV)-downstream
-	$(VENV)-downstream/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(VENV)-downstream/bin/python -m pip install --quiet --disable-pip-version-check '.[report]' --group test librosa hyperspy cnmf scanpy cdlib
+	$(VENV)-downstream/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(VENV)-downstream/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[report]' --group test \
+	  librosa hyperspy mne cnmf scanpy pyliger cdlib bertopic
 	@touch $@
 
+# The oldest versions that pyproject.toml allows; pip cannot find them, uv can.
 $(VENV)-floors/.ready: pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)-floors
 	$(VENV)-floors/bin/python -m pip install --quiet --disable-pip-version-check uv

@@ -1,6 +1,6 @@
 """Brunet et al. (2004): consensus clustering of 38 leukemia samples, two to five clusters.
 
-    python -m benchmarks.others.brunet [--restarts 50] [--nimfa]
+    python -m benchmarks.others.brunet [--restarts 50] [--nimfa] [--write]
 
 Brunet, Tamayo, Golub & Mesirov (2004), PNAS 101(12): NMF with the Kullback-Leibler divergence from random
 initializations; a sample belongs to the component with its largest weight; the consensus matrix is the share
@@ -17,17 +17,20 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.cluster.hierarchy import cophenet, fcluster, linkage
 from scipy.spatial.distance import squareform
 from sklearn.metrics import adjusted_rand_score
 
+from benchmarks.others.records import merge
 from benchmarks.tables import markdown
 from nonneg import factorize
 
 RANKS = (2, 3, 4, 5)
 MAX_ITER = 500
+SCORES = ("cophenetic correlation", "dispersion", "adjusted Rand index")
 
 
 def ours(X: np.ndarray, k: int, seed: int) -> np.ndarray:
@@ -54,7 +57,7 @@ def consensus(clusters: np.ndarray) -> np.ndarray:
 
 def row(
     name: str, restart: Callable[..., np.ndarray], X: np.ndarray, y: np.ndarray, k: int, n: int
-) -> list[str]:
+) -> dict[str, Any]:
     """Run the restarts for one number of clusters."""
     started = time.perf_counter()
     matrix = consensus(np.stack([restart(X, k, seed) for seed in range(n)]))
@@ -66,8 +69,9 @@ def row(
     # For two clusters the known classes are ALL and AML, for more the B and T cells apart.
     truth = y == 2 if k == 2 else y
     dispersion = float((4 * (matrix - 0.5) ** 2).mean())
-    numbers = (correlation, dispersion, adjusted_rand_score(truth, labels))
-    return [str(k), name, *(f"{number:.3f}" for number in numbers), f"{seconds:.1f}"]
+    numbers = (correlation, dispersion, float(adjusted_rand_score(truth, labels)))
+    scores = {title: round(number, 4) for title, number in zip(SCORES, numbers, strict=True)}
+    return {"k": k, "package": name, "restarts": n, **scores, "seconds": round(seconds, 1)}
 
 
 def main() -> None:
@@ -77,13 +81,20 @@ def main() -> None:
     )
     parser.add_argument("--restarts", type=int, default=50)
     parser.add_argument("--nimfa", action="store_true")
+    parser.add_argument("--write", action="store_true", help="write the record under docs/")
     options = parser.parse_args()
     with np.load(Path(os.environ["NONNEG_DATA"]) / "leukemia_all_aml" / "data.npz") as stored:
         X, y = np.ascontiguousarray(stored["V"].T, dtype=float), stored["y"]
     methods = {"nonneg": ours} | ({"nimfa": nimfa_restart} if options.nimfa else {})
     rows = [row(name, restart, X, y, k, options.restarts) for k in RANKS for name, restart in methods.items()]
-    head = ("k", "package", "cophenetic correlation", "dispersion", "adjusted Rand index", "seconds")
-    sys.stdout.write(markdown(head, rows) + "\n")
+    if options.write:
+        merge("brunet", rows, ("k", "package", "restarts"))
+    head = ("k", "package", *SCORES, "seconds")
+    lines = [
+        [str(each["k"]), each["package"], *(f"{each[title]:.3f}" for title in SCORES), str(each["seconds"])]
+        for each in rows
+    ]
+    sys.stdout.write(markdown(head, lines) + "\n")
 
 
 if __name__ == "__main__":

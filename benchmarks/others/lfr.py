@@ -1,6 +1,6 @@
 """LFR graphs with overlapping communities (Lancichinetti & Fortunato, 2009): two scores of what is found.
 
-    python -m benchmarks.others.lfr [--nodes 1000] [--draws 1] [--memberships 2 4 8] [--peers SLPA DEMON]
+    python -m benchmarks.others.lfr [--nodes 1000] [--draws 1] [--memberships 2 4 8] [--peers SLPA] [--write]
 
 Mean degree 20, largest 50, exponents 2 (degrees) and 1 (sizes), communities of 20 to 100 nodes. Overlapping
 normalized mutual information by McDaid et al. and the omega index, both of `nonneg.metrics`. `--peers` runs
@@ -20,11 +20,14 @@ from typing import Any
 import numpy as np
 from reproduction.data.lfr import OverlappingGraph, lfr_graph
 
+from benchmarks.others.records import merge
 from benchmarks.tables import markdown
 from nonneg.applications import MixedMembership
 from nonneg.metrics import omega_index, overlapping_nmi
 
 MIXING, OVERLAPPING, MEMBERSHIPS = (0.1, 0.3), (0.1, 0.5), (2, 4, 8)
+KEYS = ("nodes", "mixing", "overlapping", "memberships", "seed", "method")
+TITLES = ("overlapping NMI", "omega index")
 
 
 def ours(graph: OverlappingGraph, seed: int, n_communities: int | str) -> list[list[int]]:
@@ -75,9 +78,11 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--memberships", type=int, nargs="+", default=MEMBERSHIPS)
     parser.add_argument("--peers", nargs="*", default=[], choices=[*PEERS])
+    parser.add_argument("--write", action="store_true", help="write the record under docs/")
     options = parser.parse_args()
     methods = METHODS | {name: PEERS[name] for name in options.peers}
     scores: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
+    rows: list[dict[str, Any]] = []
     seconds = dict.fromkeys(methods, 0.0)
     cases = list(product(MIXING, OVERLAPPING, options.memberships))
     for (mixing, share, many), seed in product(cases, range(options.draws)):
@@ -90,9 +95,15 @@ def main() -> None:
             seconds[name] += time.perf_counter() - started
             pair = (overlapping_nmi(graph.communities, found), omega_index(graph.communities, found))
             scores.setdefault((mixing, share, many, name), []).append(pair)
-            sys.stderr.write(f"{mixing} {share} {many} {seed} {name} {pair[0]:.3f} {pair[1]:.3f}\n")
-    for at, title in enumerate(("overlapping NMI", "omega index")):
-        rows = [
+            case = (options.nodes, mixing, share, many, seed, name)
+            rows.append(
+                dict(zip((*KEYS, *TITLES), (*case, *(round(value, 4) for value in pair)), strict=True))
+            )
+            sys.stderr.write(f"{rows[-1]}\n")
+    if options.write:
+        merge("lfr", rows, KEYS)
+    for at, title in enumerate(TITLES):
+        lines = [
             [f"{mixing}", f"{share:.0%}", str(many), *(
                 f"{np.mean([pair[at] for pair in scores[mixing, share, many, name]]):.2f}" for name in methods
             )]
@@ -100,9 +111,9 @@ def main() -> None:
         ]  # fmt: skip
         mean = [np.mean([pair[at] for key, pairs in scores.items() if key[3] == name for pair in pairs])
                 for name in methods]  # fmt: skip
-        rows.append(["mean", "", "", *(f"{value:.2f}" for value in mean)])
+        lines.append(["mean", "", "", *(f"{value:.2f}" for value in mean)])
         head = ("mixing", "overlapping nodes", "memberships", *methods)
-        sys.stdout.write(f"{title}\n\n{markdown(head, rows)}\n\n")
+        sys.stdout.write(f"{title}\n\n{markdown(head, lines)}\n\n")
     sys.stdout.write(", ".join(f"{name} {value:.0f} s" for name, value in seconds.items()) + "\n")
 
 

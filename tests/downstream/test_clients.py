@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -14,6 +18,23 @@ def planted(n_rows, n_columns, k=3, seed=0):
     return rng.gamma(1.0, size=(n_rows, k)) @ rng.gamma(1.0, size=(k, n_columns))
 
 
+# The first of all, because torch cannot be imported into this process any more after the test of cNMF.
+def test_bertopic_groups_documents_by_our_weights():
+    bertopic = pytest.importorskip("bertopic")
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.pipeline import make_pipeline
+    from umap import UMAP
+
+    rng = np.random.default_rng(0)
+    words = [[f"{subject}{at}" for at in range(12)] for subject in ("sun", "sea", "car", "cat")]
+    texts = [" ".join(rng.choice(words[at % 4], 12)) for at in range(200)]
+    weights = make_pipeline(TfidfVectorizer(), NMF(4))
+    model = bertopic.BERTopic(embedding_model=weights, umap_model=UMAP(metric="cosine", random_state=0))
+    topics, _ = model.fit_transform(texts)
+    assert len(set(topics)) == 4
+    assert all(len(set(topics[at::4])) == 1 for at in range(4))
+
+
 def test_librosa_decomposes_a_spectrogram():
     librosa = pytest.importorskip("librosa")
     S = planted(40, 60)
@@ -24,13 +45,17 @@ def test_librosa_decomposes_a_spectrogram():
     np.testing.assert_allclose(components @ activations, S, rtol=0.05, atol=0.05 * S.max())
 
 
-def test_hyperspy_decomposes_a_signal():
-    hyperspy = pytest.importorskip("hyperspy.api")  # its lazy signals take its own algorithms only, by name
-    signal = hyperspy.signals.Signal1D(planted(30, 50).reshape(5, 6, 50))
-    signal.decomposition(algorithm=NMF(3, tol=1e-8, max_iter=2000), output_dimension=3)
+@pytest.mark.parametrize("lazy", [False, True])
+def test_hyperspy_decomposes_a_signal(lazy):
+    hyperspy = pytest.importorskip("hyperspy.api")
+    X = planted(300, 50)
+    signal = hyperspy.signals.Signal1D(X.reshape(20, 15, 50))
+    # A lazy signal gives its chunks to `partial_fit`, one after the other.
+    signal = signal.as_lazy() if lazy else signal
+    signal.decomposition(algorithm=NMF(3, random_state=0), output_dimension=3)
     factors, loadings = signal.get_decomposition_factors().data, signal.get_decomposition_loadings().data
-    fitted = loadings.reshape(3, -1).T @ factors
-    np.testing.assert_allclose(fitted, signal.data.reshape(30, 50), rtol=0.1, atol=0.02 * signal.data.max())
+    fitted = np.asarray(loadings).reshape(3, -1).T @ np.asarray(factors)
+    assert np.linalg.norm(fitted - X) < 0.02 * np.linalg.norm(X)
 
 
 def test_cnmf_runs_with_the_function_of_scikit_learn_replaced(tmp_path, monkeypatch):
@@ -109,3 +134,42 @@ def test_pyliger_normalizes_our_weights():
         each.obsm["H"] = W
     pyliger.quantile_norm(liger)
     assert all(np.isfinite(each.obsm["H_norm"]).all() for each in liger.adata_list)
+
+
+def test_mne_filters_the_power_of_epochs():
+    decoding = pytest.importorskip("mne.decoding")
+    power = planted(20 * 50, 12).reshape(20, 50, 12).transpose(0, 2, 1)
+    spatial = decoding.UnsupervisedSpatialFilter(NMF(3, tol=1e-8, max_iter=2000))
+    filtered = spatial.fit_transform(power)
+    assert filtered.shape == (20, 3, 50)
+    np.testing.assert_allclose(spatial.inverse_transform(filtered), power, rtol=1e-3, atol=1e-3 * power.max())
+
+
+# Why some of scikit-learn's tests of `NMF` and `MiniBatchNMF` do not hold with ours in the place of both.
+DIFFERENT = {
+    "test_convergence_warning": "a matrix of ones is at its optimum after one iteration",
+    "test_parameter_checking": "solver='cd' takes beta_loss=1",
+    "test_non_negative_factorization_consistency": "the class estimates n_components",
+    "test_mbnmf_inverse_transform": "the same",
+    "test_nmf_n_components_auto": "a private attribute",
+    "test_minibatch_nmf_partial_fit": "`fit` does not go by mini-batches, so there is no n_steps_",
+    "test_nmf_minibatchnmf_equivalence": "the same; forget_factor is positive",
+    "test_non_negative_factorization_checking": "other words",
+    "negative_beta_loss": "other words",
+    "test_nmf_custom_init_shape_error": "other words",
+    "test_nmf_custom_init_dtype_error": "initial factors take the dtype of X",
+}
+
+
+def test_scikit_learns_own_tests_pass_in_our_hands(tmp_path):
+    theirs = inspect.getsource(pytest.importorskip("sklearn.decomposition.tests.test_nmf"))
+    line = "from sklearn.decomposition import NMF, MiniBatchNMF, non_negative_factorization"
+    assert theirs.count(line) == 1
+    ours = theirs.replace(line, "from nonneg import NMF, non_negative_factorization\nMiniBatchNMF = NMF")
+    (tmp_path / "test_nmf.py").write_text(ours)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "test_nmf.py"]
+    ended = subprocess.run(
+        [*command, "-k", " and ".join(f"not {name}" for name in DIFFERENT)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout[-4000:]
