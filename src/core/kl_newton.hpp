@@ -35,8 +35,16 @@ struct KlNewton {
   T *sums, *curvatures, *gram;        // n x k, n x (k + 1), k x k
 };
 
-// Rows that go through a pass together: four arrays of them are about the size of a core's second-level cache.
+// Rows of a group of tiles are counted in these.
 constexpr std::int64_t kl_tile = hals_block;
+
+// Rows that go through a pass together: few, so that four arrays of them fit into a core's second-level cache of a
+// megabyte. Where they do not, more rows share the copies that BLAS makes of H.
+template <class T>
+std::int64_t rows_at_once(std::int64_t n) {
+  constexpr std::int64_t few = 32, cache = 1 << 20;
+  return 4 * few * n * static_cast<std::int64_t>(sizeof(T)) <= cache ? few : kl_tile;
+}
 
 template <class T>
 class KlTile {
@@ -184,8 +192,9 @@ void kl_newton(const KlNewton<T>& pass, int n_threads) {
     g.at_start.resize(n), g.at_end.resize(n), g.total.resize(k);
     g.sums.resize(n * k), g.curvatures.resize(n * (k + 1)), g.gram.resize(k * k);
     KlTile<T> tile(pass);
-    for (std::int64_t at = begin; at < end; at += kl_tile)
-      tile.update(at, std::min(kl_tile, end - at), g.at_start.data(), g.at_end.data(), g.total.data(), g.sums.data(),
+    const std::int64_t step = rows_at_once<T>(n);
+    for (std::int64_t at = begin; at < end; at += step)
+      tile.update(at, std::min(step, end - at), g.at_start.data(), g.at_end.data(), g.total.data(), g.sums.data(),
                   g.curvatures.data(), g.gram.data());
   });
   const auto add = [](auto* to, const auto& from, std::int64_t begin, std::int64_t end) {

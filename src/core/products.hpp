@@ -15,14 +15,21 @@
 
 namespace nonneg {
 
-// C (m x n) = op(A) B in parts of `size` rows of C.
+// C (m x n) = op(A) B in parts of `size` rows of C; of A' A only from the diagonal on, the rest is the same.
 template <class T>
 void multiply(Order a, const T* A, std::int64_t lda, const T* B, T* C, std::int64_t m, std::int64_t n, std::int64_t p,
               std::int64_t size, int n_threads) {
+  const bool symmetric = a == Order::transposed && A == B && m == n && lda == n;
   parallel_for(m, size, n_threads, [&](std::int64_t begin, std::int64_t end) {
     const T* rows = A + begin * (a == Order::plain ? lda : 1);
-    gemm(a, Order::plain, end - begin, n, p, rows, lda, B, n, C + begin * n, n);
+    const std::int64_t first = symmetric ? begin : 0;
+    gemm(a, Order::plain, end - begin, n - first, p, rows, lda, B + first, n, C + begin * n + first, n);
   });
+  if (symmetric)
+    parallel_for(m, size, n_threads, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        for (std::int64_t j = 0; j < begin; ++j) C[i * n + j] = C[j * n + i];
+    });
 }
 
 // Entries that are added up at once: sums of sums round less than one long sum.

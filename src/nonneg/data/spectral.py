@@ -68,13 +68,15 @@ def gram_matrix(data: DataMatrix) -> Float64Array:
 
 def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
     xp, gram = block.xp, 0.0
-    for start, stop in block.row_blocks(1 << 20):
+    # Entries that need no copy are multiplied at once.
+    whole = isinstance(block.raw_rows(), np.ndarray) and block.dtype == xp.float64 and block.weights is None
+    for start, stop in block.row_blocks(math.prod(block.shape) if whole else 1 << 20):
         gram = gram + _gram(xp, block.dense_rows(start, stop), block.weights, slice(start, stop))
     return (), (gram,)
 
 
 def _gram(xp: Namespace, rows: Array, weights: Array | None, places: slice) -> Array:
-    rows = xp.astype(rows, xp.float64)
+    rows = xp.astype(rows, xp.float64, copy=False)
     if weights is not None:
         rows = rows * xp.sqrt(xp.astype(weights[places], xp.float64))[:, None]
     return gram_of(rows)
@@ -177,11 +179,8 @@ def leading_singular_values(data: DataMatrix, k: int, rng: Seed = None) -> Float
         values = np.linalg.eigvalsh(gram_matrix(data))[::-1][:k]
         small, precise = float(np.sqrt(machine_epsilon(data))), dense_eigenpairs
     else:
-        values, small, precise = (
-            leading_eigenpairs(data, k, rng=rng, tol=_TOL)[0],
-            _SMALL**2,
-            leading_eigenpairs,
-        )
+        values = leading_eigenpairs(data, k, rng=rng, tol=_TOL)[0]
+        small, precise = _SMALL**2, leading_eigenpairs
     if values[-1] >= small * values[0] and values[0] > 0.0:
         return np.sqrt(values)
     return resolve_small_singular_values(data, precise(data, k)[1])[1]

@@ -19,13 +19,14 @@ from nonneg._threads import BLAS, SMALL_PRODUCT, is_held, single_threaded_blas, 
 # most so many: three for each of 16 threads.
 PART, MOST_PARTS = 1e5, 48
 # Sums of parts of rows may take this part of the memory of the array that is read: they are written and read,
-# while a second product would read the columns of the array, at half the speed.
-SUMS_SHARE = 0.5
+# while a second product would read the columns of the array, at half the speed. Where these are fewer parts
+# than one for each of 16 threads, parts have columns of the array.
+SUMS_SHARE, SUMS = 0.5, 16
 
 
-def part_size(n_rows: int, operations: float, least: int) -> int:
+def part_size(n_rows: int, operations: float, least: int, most: int = MOST_PARTS) -> int:
     """Return how many rows are multiplied at once: whole multiples of `least`, whatever the threads."""
-    n_parts = max(1, min(MOST_PARTS, int(operations / PART)))
+    n_parts = max(1, min(most, int(operations / PART)))
     return least * -(-n_rows // (n_parts * least))
 
 
@@ -45,24 +46,17 @@ def multiply(A: Any, B: Any, out: Any, *, turned: bool = False, chunk_size: int 
     if A.strides[1] != A.itemsize or A.strides[0] < A.itemsize * A.shape[1]:
         return False
     B, n_rows, threads = np.ascontiguousarray(B), len(A), team_size(operations)
-    rows = part_size(n_rows, operations, 64)
+    n_sums = int(min(MOST_PARTS, SUMS_SHARE * n_rows / n))
     with nullcontext() if is_held() else single_threaded_blas():
-        if turned and A.flags.c_contiguous and -(-n_rows // rows) * n <= SUMS_SHARE * n_rows:
+        if turned and A.flags.c_contiguous and n_sums >= min(SUMS, int(operations / PART)):
             # Parts of the rows of A, which lie beside each other: columns are read at half the speed.
-            compiled.inner_product(A, B, out, rows, threads)
+            compiled.inner_product(A, B, out, part_size(n_rows, operations, 64, n_sums), threads)
         else:
             compiled.multiply(A, turned, B, out, part_size(m, operations, chunk_size), threads)
     return True
 
 
 def inner_product(A: Any, B: Any) -> Any:
-    """Return A' B for tall arrays, parts of their rows on every thread; None where that does not pay."""
-    (n_rows, m), n = A.shape, B.shape[1]
-    operations = 2.0 * BLAS * n_rows * m * n
-    plain = A.flags.c_contiguous and B.flags.c_contiguous
-    if operations < SMALL_PRODUCT or not plain or not _fits(A, B) or (compiled := core()) is None:
-        return None
-    out = np.empty((m, n), dtype=A.dtype)
-    with nullcontext() if is_held() else single_threaded_blas():
-        compiled.inner_product(A, B, out, part_size(n_rows, operations, 64), team_size(operations))
-    return out
+    """Return A' B for tall arrays, in parts on every thread; None where that does not pay."""
+    out = np.empty((A.shape[1], B.shape[1]), dtype=A.dtype)
+    return out if multiply(A, B, out, turned=True) else None
