@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from nonneg._arguments import checked_checkpoint, checked_count, checked_nonnegative, checked_verbose
 from nonneg._registry import Entry, Registry
+from nonneg.exceptions import InvalidParameterError
 from nonneg.separable.registry import METHODS as ANCHOR_METHODS
 from nonneg.separable.registry import not_accepted
 
@@ -38,3 +40,15 @@ def method_parameters(methods: Registry[MethodType], name: str, model: Any, *mor
             raise not_accepted(name, key, [other for other, entry in methods.items() if key in entry.shared])
         params[key] = value
     return params
+
+
+def check_search(model: Any, methods: Registry[Any]) -> None:
+    """Check method and parameters of the iterations of an application; None leaves these to the method."""
+    checks = {"n_init": checked_count, "max_iter": checked_count, "tol": checked_nonnegative}
+    for name in (each for each in checks if getattr(model, each, None) is not None):
+        checks[name](name, getattr(model, name))
+    if not isinstance(model.method_params, dict | None):
+        raise InvalidParameterError(f"method_params must be None or a dict, got {model.method_params!r}.")
+    methods.check_options(model.method, model.method_params or {})
+    checked_verbose(model.verbose)
+    checked_checkpoint(model.checkpoint)

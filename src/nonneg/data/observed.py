@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj
 
-from nonneg._arrays import is_dask, is_sparse_array, to_float64
+from nonneg._arrays import checked_indices, is_dask, is_sparse_array, to_float64
 from nonneg._typing import Array
 from nonneg.exceptions import DataTypeError, InvalidParameterError, NonFiniteDataError, ShapeError
 from nonneg.kernels.grams import ListedGrams, WeightedGrams
@@ -269,7 +269,7 @@ def checked_entry_weights(given: Any, shape: tuple[int, int], name: str) -> Entr
     if absent != absent or absent < 0 or (absent == 0 if deviations else absent == np.inf):
         raise InvalidParameterError(f"{name} of entries that are not stored is {absent}. {_rule(deviations)}")
     if sp.issparse(values):
-        values = sp.csr_array(values, dtype=np.float64, copy=True)
+        values = sp.csr_array(checked_indices(values, name), dtype=np.float64, copy=True)
         values.sum_duplicates()
     found = EntryWeights(values, absent)
     low, high = _check(found, name, deviations)
