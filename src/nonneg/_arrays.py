@@ -101,9 +101,7 @@ def checked_indices(matrix: Any, name: str = "X") -> Any:
             parts = matrix.data, matrix.indices, matrix.indptr
             type(matrix)(parts, shape=matrix.shape).check_format(full_check=True)
     except ValueError as error:
-        raise InvalidDataError(
-            f"The indices of the sparse {name} are damaged: {error}. Build it again."
-        ) from error
+        raise InvalidDataError(f"Damaged indices of the sparse {name}: {error}. Build it again.") from error
     return matrix
 
 

@@ -29,6 +29,3 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 SparseMatrix: TypeAlias = Any
 """A SciPy sparse array or matrix (CSR or CSC inside the library); SciPy ships no types."""
-
-MatrixLike: TypeAlias = Any
-"""What a user may pass as X: an array of any namespace, a SciPy sparse matrix, a Dask array, a data frame."""

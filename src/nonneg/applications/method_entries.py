@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from nonneg._arguments import checked_checkpoint, checked_count, checked_nonnegative, checked_verbose
 from nonneg._registry import Entry, Registry
@@ -19,9 +19,6 @@ class ApplicationMethod(Entry):
     shared: frozenset[str] = frozenset()
 
 
-MethodType = TypeVar("MethodType", bound=ApplicationMethod)
-
-
 def anchor_parameters(name: str, shared: frozenset[str]) -> dict[str, Any]:
     """Return what the entry of a search for anchors accepts, of its own and of the `shared` parameters."""
     entry = ANCHOR_METHODS[name]
@@ -29,7 +26,7 @@ def anchor_parameters(name: str, shared: frozenset[str]) -> dict[str, Any]:
     return {"options": own, "shared": entry.shared & shared}
 
 
-def method_parameters(methods: Registry[MethodType], name: str, model: Any, *more: str) -> dict[str, Any]:
+def method_parameters(methods: Registry[Any], name: str, model: Any, *more: str) -> dict[str, Any]:
     """Return `method_params` and the parameters of iterations that are set; refuse what is not accepted."""
     params = dict(model.method_params or {})
     methods.check_options(name, params)
