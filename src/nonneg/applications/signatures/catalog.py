@@ -9,7 +9,13 @@ import numpy as np
 
 from nonneg._arrays import checked_indices
 from nonneg._typing import FloatArray
-from nonneg.exceptions import InvalidDataError, NegativeDataError, NonFiniteDataError, ShapeError
+from nonneg.exceptions import (
+    InvalidDataError,
+    NegativeDataError,
+    NonFiniteDataError,
+    ShapeError,
+    as_data_errors,
+)
 
 SUBSTITUTIONS = ("C>A", "C>G", "C>T", "T>A", "T>C", "T>G")
 CHANNELS = tuple(
@@ -44,7 +50,9 @@ def read_catalog(X: Any) -> tuple[FloatArray, list[str] | None, bool]:
         samples = names[1] if in_rows else names[0]
         table = X.to_numpy()
     else:
-        table, samples = checked_indices(X).toarray() if hasattr(X, "toarray") else np.asarray(X), None
+        with as_data_errors():
+            table = checked_indices(X).toarray() if hasattr(X, "toarray") else np.asarray(X)
+        samples = None
         if table.ndim != 2 or len(CHANNELS) not in table.shape:
             raise ShapeError(
                 "Expected counts of 96 mutation types x n samples, as in COSMIC's tables, or n x 96, got an "
