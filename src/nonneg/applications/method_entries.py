@@ -42,10 +42,10 @@ def method_parameters(methods: Registry[Any], name: str, model: Any, *more: str)
 def check_search(model: Any, methods: Registry[Any]) -> None:
     """Check method and parameters of the iterations of an application; None leaves these to the method."""
     checks: dict[str, Any] = {"n_init": checked_count, "max_iter": checked_count, "tol": checked_nonnegative}
-    checks |= {"checkpoint": checked_checkpoint}
     for name in (each for each in checks if getattr(model, each, None) is not None):
         checks[name](name, getattr(model, name))
     if not isinstance(model.method_params, dict | None):
         raise InvalidParameterError(f"method_params must be None or a dict, got {model.method_params!r}.")
     methods.check_options(model.method, model.method_params or {})
     checked_verbose(model.verbose)
+    checked_checkpoint(getattr(model, "checkpoint", None))
