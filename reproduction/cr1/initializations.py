@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import FloatArray, IntArray, MatrixLike
+from nonneg._typing import FloatArray, IntArray
 from nonneg.cones.rank_one import cone_rank_one
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.exceptions import UnknownNameError
@@ -26,7 +26,7 @@ SPKM_PASSES = 10
 class Samples:
     """Data in both orientations, so that an algorithm can begin with either factor."""
 
-    X: MatrixLike  # the entries
+    X: Any  # the entries
     rows: DataMatrix  # of X, one sample per row
     columns: DataMatrix  # of its transpose, one feature per row; the paper's V
 
@@ -91,7 +91,7 @@ def make_init(
     raise UnknownNameError.of("initialization", kind, INITS)
 
 
-def unit_rows(X: MatrixLike, chosen: IntArray) -> FloatArray:
+def unit_rows(X: Any, chosen: IntArray) -> FloatArray:
     """Return some samples, scaled to unit length."""
     picked: Any = X[chosen]
     rows = np.asarray(picked.toarray() if hasattr(picked, "toarray") else picked, dtype=float)

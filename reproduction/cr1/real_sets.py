@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits
 
-from nonneg._typing import IntArray, MatrixLike
+from nonneg._typing import IntArray
 from nonneg.exceptions import FileFormatError, UnknownNameError
 from reproduction import data as datasets
 from reproduction.data.store import DatasetNotFoundError, homes, read_archive
@@ -19,7 +19,7 @@ from reproduction.data.store import DatasetNotFoundError, homes, read_archive
 class RealSet:
     """A data set, one sample per row as in `nonneg`; the paper's V is the transpose."""
 
-    X: MatrixLike  # the entries
+    X: Any  # the entries
     y: IntArray | None  # the class of each sample
     k: int  # the number of components
     grid: tuple[int, ...] | None = None  # height and width of a sample that is a picture

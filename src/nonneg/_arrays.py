@@ -18,6 +18,7 @@ from array_api_compat import array_namespace, is_array_api_obj
 from array_api_compat import device as device_of
 
 from nonneg._typing import Array
+from nonneg.exceptions import InvalidDataError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 # The devices whose tensors go to the kernels for GPUs. Tests add "cpu", where Triton's interpreter runs them.
@@ -85,6 +86,23 @@ def is_sparse_array(array: Any) -> bool:
     if module == "torch":
         return "strided" not in str(array.layout)
     return module.startswith("cupyx.scipy.sparse") and hasattr(array, "tocsr")
+
+
+def checked_indices(matrix: Any, name: str = "X") -> Any:
+    """Return a matrix; reject one of SciPy's with indices outside of it: compiled loops trust them."""
+    layout = getattr(matrix, "format", None)
+    try:
+        if layout == "coo":
+            type(matrix)((matrix.data, matrix.coords), shape=matrix.shape)
+        elif layout in ("csr", "csc", "bsr"):
+            if (matrix.indptr[1:] < matrix.indptr[:-1]).any():
+                raise ValueError("indptr must not fall")
+            # Of a copy that shares the entries: the full check shortens arrays, and no constructor makes it.
+            parts = matrix.data, matrix.indices, matrix.indptr
+            type(matrix)(parts, shape=matrix.shape).check_format(full_check=True)
+    except ValueError as error:
+        raise InvalidDataError(f"Damaged indices of the sparse {name}: {error}. Build it again.") from error
+    return matrix
 
 
 def is_non_numpy(array: Any) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -98,3 +99,18 @@ class InterruptedFitWarning(NonnegWarning):
 
 class DataChangedWarning(NonnegWarning):
     """The data were adapted before the fit."""
+
+
+@contextmanager
+def as_data_errors() -> Iterator[None]:
+    """Raise what scikit-learn, NumPy and pandas say of data that they cannot convert as an error of ours."""
+    try:
+        yield
+    except NonnegError:
+        raise
+    except TypeError as error:
+        raise DataTypeError(str(error)) from error
+    except (ValueError, OverflowError) as error:
+        if "inhomogeneous" in str(error):
+            raise ShapeError("Expected X as a table of numbers, got rows of different lengths.") from error
+        raise InvalidDataError(str(error)) from error

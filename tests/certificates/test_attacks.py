@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from reproduction.purification.perturbation import perturbed_features
 from sklearn.exceptions import ConvergenceWarning
 
-from nonneg import NMF, ConeNMF, learn_transform, purify, select_anchors
+from nonneg import NMF, ConeNMF, MinVolNMF, learn_transform, purify, select_anchors
 from nonneg._random import generator
 from nonneg.applications.communities.eigenvectors import leading_eigenvectors, normalized_adjacency
 from nonneg.applications.communities.symnmf import symnmf
@@ -268,3 +268,26 @@ def test_dependent_weights_never_get_a_clean_certificate_for_wrong_features(kind
         wrong = mixing(H, result.H).e_norm > 0.3
         failing = [each.name for each in result.certificate if each.verdict is Verdict.FAILS]
         assert failing or not wrong
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_sums_of_many_equal_products_do_not_raise_the_eckart_young_bound(form):
+    # A matrix of rank one: every term of its Gram matrix is rounded in the same direction.
+    X = form(np.full((300_000, 2), 0.1))
+    model = NMF(1, max_iter=5, random_state=0).fit(X)
+    assert model.certify(X)["eckart-young-bound"].quantities["lower_bound"] == 0.0
+
+
+def test_weights_on_anchors_alone_do_not_make_samples_mixtures(rng):
+    X = rng.dirichlet(np.full(3, 0.5), 60) @ (rng.random((3, 12)) + 0.1) + 0.02 * rng.random((60, 12))
+    found = select_anchors(X, 3, method="merit-exact", method_params={"lam": 50.0})
+    statement = found.certificate["support"]
+    assert statement.holds
+    assert statement.sentence == "All weight is on the anchors: no sample is explained by another one."
+
+
+def test_one_component_with_shade_is_not_said_to_be_the_mean(rng):
+    X = rng.random((40, 6)) * np.logspace(-1, 0, 40)[:, None]
+    model = MinVolNMF(1, constraint="at-most-one", max_iter=20).fit(X)
+    assert np.abs(model.components_[0] - X.mean(axis=0)).max() > 0.1
+    assert "mean" not in model.certificate_["sufficiently-scattered"].sentence

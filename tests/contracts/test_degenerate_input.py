@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import nonneg
 from nonneg import MinVolNMF, applications
@@ -267,3 +268,68 @@ def test_estimates_of_the_number(case):
     except NonnegError:
         return
     assert min(estimate.values()) >= 1
+
+
+REFUSED = {
+    "no samples": np.zeros((0, 6)),
+    "no features": np.zeros((20, 0)),
+    "a number": np.array(3.0),
+    "one axis": PLAIN[0],
+    "complex": PLAIN + 1j,
+    "dates": np.zeros((20, 6), "M8[s]"),
+    "records": np.zeros((20, 6), "V8"),
+    "rows of different lengths": [[1, 2], [3]],
+    "an integer beyond floats": np.array([[10**400, 1], [1, 2]], dtype=object),
+    "a masked array": np.ma.masked_array(PLAIN, PLAIN > 0.5),
+    "names of several types": pd.DataFrame(PLAIN[:, :2], columns=["a", 1]),
+    "repeated names": pd.DataFrame(PLAIN[:, :2], columns=["a", "a"]),
+    "a series": pd.Series(PLAIN[0]),
+    "an empty frame": pd.DataFrame(),
+}
+MODELS = {
+    "NMF": nonneg.NMF(2),
+    "SeparableNMF": nonneg.SeparableNMF(2, method="spa"),
+    "TransformNMF": nonneg.TransformNMF(2, max_iter=2),
+    "TopicModel": applications.TopicModel(2, min_df=1),
+    "MutationalSignatures": applications.MutationalSignatures(2),
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_table_of_numbers_is_refused_by_the_package(case, model):
+    if model == "TopicModel" and case in ("an integer beyond floats", "a masked array"):
+        pytest.skip("counts of words are read as they are")
+    with pytest.raises(NonnegError, match=r"\w+ .*"):
+        MODELS[model].fit(REFUSED[case])
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("place", [99, -1])
+@pytest.mark.parametrize("call", ["NMF", "factorize", "topics", "communities", "mask"])
+def test_indices_outside_of_a_sparse_matrix_are_refused(layout, place, call):
+    X = scipy.sparse.csr_array(PLAIN[:6] * (PLAIN[:6] > 0.3)).asformat(layout)
+    parts = X.coords[1] if layout == "coo" else X.indices
+    parts[3] = place
+    calls = {
+        "NMF": lambda: nonneg.NMF(2).fit(X),
+        "factorize": lambda: nonneg.factorize(X, 2),
+        "topics": lambda: applications.TopicModel(2, min_df=1).fit(X),
+        "communities": lambda: applications.MixedMembership(2).fit(X),
+        "mask": lambda: nonneg.factorize(PLAIN[:6], 2, mask=X),
+    }
+    with pytest.raises(InvalidDataError, match=r"Damaged indices of the sparse (X|graph|mask)"):
+        calls[call]()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("max_iter", 0), ("n_init", -1), ("tol", "x"), ("method_params", 3), ("verbose", "x")]
+)
+def test_parameters_of_applications_are_refused_by_the_package(name, value):
+    with pytest.raises(NonnegError, match=name):
+        applications.SourceSeparation(2).set_params(**{name: value}).fit(PLAIN.ravel(), 8000)
+    if name in ("method_params", "verbose"):
+        with pytest.raises(NonnegError, match=name):
+            Unmixing(2).set_params(**{name: value}).fit(PLAIN.reshape(4, 5, 6))
+    with pytest.raises(NonnegError, match=r"eps0=1e\+300 leaves the range"):
+        nonneg.TransformNMF(2, eps0=1e300).fit(PLAIN)

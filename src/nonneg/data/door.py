@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_dask, is_non_numpy, is_sparse_array, numpy_dtype, to_numpy
+from nonneg._arrays import checked_indices, is_dask, is_non_numpy, is_sparse_array, numpy_dtype, to_numpy
 from nonneg._typing import Array, MatrixLike
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.data.annotated import annotated_matrix, frame_labels
@@ -29,6 +29,7 @@ from nonneg.exceptions import (
     ShapeError,
     UnknownNameError,
     UnsupportedInputError,
+    as_data_errors,
 )
 from nonneg.io.memory import memory_limit
 from nonneg.io.read import as_stored
@@ -195,11 +196,8 @@ def refuse_unsupported_types(X: MatrixLike, who: str) -> None:
         raise DataTypeError(
             f"{who} accepts Dask arrays, but X is a Dask data frame. Pass X.to_dask_array(lengths=True)."
         )
-    if isinstance(dtype := getattr(X, "dtype", None), np.dtype) and dtype.kind in "Mm":
-        raise DataTypeError(
-            f"Data of dtype {dtype} not supported by {who}: dates and durations are not quantities. Convert "
-            "them to numbers first, with a unit and an origin."
-        )
+    if isinstance(dtype := getattr(X, "dtype", None), np.dtype) and dtype.kind in "MmcV":
+        raise _no_quantities(dtype, dtype.kind, who)
     no_table = isinstance(X, str | bytes | os.PathLike | Mapping | Set | Iterator)
     # Sparse matrices by keys are mappings too.
     if X is None or (no_table and not sp.issparse(X)):
@@ -225,7 +223,8 @@ def _checked_array(X: MatrixLike, request: Request) -> Any:
             X = X.copy().compute_chunk_sizes()
         request.checked_shape(X)
     else:
-        X = (request.convert or _host_array)(X)
+        with as_data_errors():
+            X = (request.convert or _host_array)(checked_indices(X))
     _check_form(X, request.who)
     return X
 
@@ -247,31 +246,29 @@ def _check_form(X: MatrixLike, who: str) -> None:
         xp = array_namespace(X._meta if is_dask(X) else X)
         good = xp.isdtype(dtype, ("bool", "integral", "real floating"))
     if not good:
-        what = "Complex data" if kind == "c" else f"Data of dtype {dtype}"
-        raise DataTypeError(
-            f"{what} not supported by {who}: expected real numbers. Convert X first, for example with "
-            + ("abs(X)." if kind == "c" else "X.astype(float).")
-        )
+        raise _no_quantities(dtype, kind, who)
     if 0 in X.shape:
         raise InvalidDataError(
             f"Found array with shape {tuple(X.shape)}: {who} needs at least one sample and one feature."
         )
 
 
+def _no_quantities(dtype: Any, kind: str, who: str) -> DataTypeError:
+    what = "Complex data" if kind == "c" else f"Data of dtype {dtype}"
+    why = "dates and durations are not quantities" if kind in "Mm" else "expected real numbers"
+    how = "abs(X)" if kind == "c" else "X.astype(float)"
+    return DataTypeError(f"{what} not supported by {who}: {why}. Convert X first, for example with {how}.")
+
+
 def _host_array(X: MatrixLike) -> Any:
-    if sp.issparse(X):
-        return X
-    try:
-        return np.asarray(X)
-    except ValueError as error:
-        raise ShapeError("Expected X as a table of numbers, got rows of different lengths.") from error
+    return X if sp.issparse(X) else np.asarray(X)
 
 
 def _checked_mask(mask: Any, shape: Any) -> Any:
     if is_sparse_array(mask):
         mask = scipy_matrix(mask, "mask") != 0
-    elif not (sp.issparse(mask) or is_dask(mask)):
-        mask = to_numpy(mask)
+    elif not is_dask(mask):
+        mask = checked_indices(mask, "mask") if sp.issparse(mask) else to_numpy(mask)
     if tuple(mask.shape) != tuple(shape):
         raise ShapeError(
             f"Expected a mask of the same shape as X, {tuple(shape)}, got {tuple(mask.shape)}. "

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj
 
-from nonneg._arrays import is_dask, to_float64
+from nonneg._arrays import checked_indices, is_dask, to_float64
 from nonneg._lazy import cached_property
 from nonneg._typing import Array, Namespace
 from nonneg.exceptions import DataTypeError, InvalidParameterError, NonFiniteDataError, ShapeError
@@ -275,7 +275,7 @@ def checked_entry_weights(
     if absent != absent or absent < 0 or (absent == 0 if deviations else absent == np.inf):
         raise InvalidParameterError(f"{name} of entries that are not stored is {absent}. {RULES[name]}")
     if sparse:
-        values = sp.csr_array(values, dtype=np.float64, copy=True)
+        values = sp.csr_array(checked_indices(values, name), dtype=np.float64, copy=True)
         values.sum_duplicates()
     checked = EntryWeights(values, absent)
     low, high = _check(checked, name, batch=batch)

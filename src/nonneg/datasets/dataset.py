@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._typing import FloatArray, IntArray, MatrixLike
+from nonneg._typing import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Dataset:
         Anything else in the source; see the loader.
     """
 
-    X: MatrixLike
+    X: Any
     y: IntArray
     names: tuple[str, ...]
     description: str
@@ -86,7 +86,7 @@ class PlantedData:
         The planted class of each sample, from 0; None where there is none.
     """
 
-    X: MatrixLike
+    X: Any
     H: FloatArray
     W: FloatArray | None = None
     labels: IntArray | None = None

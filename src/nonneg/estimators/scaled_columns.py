@@ -61,7 +61,7 @@ def dominant_columns(data: DataMatrix, beta: float) -> tuple[list[int], float] |
     parts = sums[order] / max(float(sums.sum()), np.finfo(float).tiny)
     squares = float(np.sum(parts**2))
     # One or two columns are few only if there are more than twice as many.
-    if squares <= HALF or data.shape[1] <= 2 / HALF:
+    if not squares > HALF or data.shape[1] <= 2 / HALF:  # NaN where powers leave the range
         return None
     n_few = round(1.0 / squares)
     return order[:n_few].tolist(), float(parts[:n_few].sum())

@@ -16,11 +16,11 @@ from nonneg._arrays import is_non_numpy, to_device, to_float64, to_numpy
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import Array
-from nonneg.data.annotated import is_anndata
-from nonneg.data.door import Request, wrap
+from nonneg.data.annotated import frame_labels, is_anndata
+from nonneg.data.door import Request, refuse_unsupported_types, wrap
 from nonneg.estimators._base import Callback, Checkpoint, FactorizingEstimator
 from nonneg.estimators.saving import Fields, StoredArray, damaged
-from nonneg.exceptions import DataTypeError, ShapeError
+from nonneg.exceptions import DataTypeError, ShapeError, as_data_errors
 from nonneg.transforms import learn_transform
 from nonneg.transforms.covariances import checked_frames
 from nonneg.transforms.encoding import (
@@ -265,11 +265,14 @@ class TransformNMF(FactorizingEstimator):
             raise damaged(f"expected an orthogonal transform of {len(atoms)} atoms and eps0 >= 0")
 
 
+@as_data_errors()
 def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Array:
     """Check frames and return them with an axis of realizations."""
     who = type(estimator).__name__
-    if is_anndata(X):
-        raise DataTypeError(f"{who} takes frames of a signal as an array, got an AnnData object. Use NMF.")
+    if is_anndata(X) or sp.issparse(X):
+        raise DataTypeError(f"{who} takes frames as a dense array, got {type(X).__name__}. Use NMF.")
+    refuse_unsupported_types(X, who)
+    frame_labels(X, unique=True)
     if not is_non_numpy(X) and number_of_axes(X) < 3:
         # The finite entries are checked below, where a wrong one is named by its place.
         rules: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}

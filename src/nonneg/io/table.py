@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from nonneg._typing import MatrixLike, SparseMatrix
+from nonneg._typing import SparseMatrix
 from nonneg.exceptions import (
     DataTypeError,
     FileFormatError,
@@ -124,7 +124,7 @@ def choose_array(arrays: Mapping[str, Any], variable: str | None, source: str, *
 class Table:
     """A data matrix with the names of its rows and columns."""
 
-    X: MatrixLike  # the entries: a NumPy array, or CSR or CSC
+    X: Any  # the entries: a NumPy array, or CSR or CSC
     row_names: Sequence[str] | None = None  # one name per row
     column_names: Sequence[str] | None = None  # one name per column
     source: str = ""  # the path the table was read from

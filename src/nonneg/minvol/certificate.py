@@ -133,7 +133,7 @@ def scattering(scatter: Scatter, k: int) -> Statement:
         "needed_samples_on_a_facet": k - 1,
     }
     if k <= 1:
-        sentence = "One component is the mean of the samples; there is nothing to identify."
+        sentence = "There is one component, and no other to confuse it with."
         return Statement("sufficiently-scattered", sentence, purity, None, Verdict.HOLDS, quantities)
     facts = (
         f"the largest weight of every component is at least {purity:.3g} (needed: {needed:.3g}), and the "

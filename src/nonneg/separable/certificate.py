@@ -316,9 +316,9 @@ def conditioning_statement(vertices: FloatArray) -> Statement:
 
 
 def support_statement(share: float, n_outside: int) -> Statement:
-    """State whether all samples are mixtures of the anchors alone."""
+    """State whether the coefficients of all samples use the anchors alone."""
     sentence = (
-        "All samples are mixtures of the anchors alone."
+        "All weight is on the anchors: no sample is explained by another one."
         if n_outside == 0
         else f"{100 * share:.4g}% of the weight is on anchors; {n_outside} other samples also have weight, "
         "as they do under noise."

@@ -231,7 +231,7 @@ def _close_pairs(points: Any, radius: float) -> tuple[IntArray, IntArray]:
         for start in range(0, len(near), step):
             part = near[start : start + step]
             gap = sorted_points[part + offset] - sorted_points[part]
-            close = part[np.einsum("ij,ij->i", gap, gap) <= radius**2]
+            close = part[np.einsum("ij,ij->i", gap, gap) <= radius * radius]
             firsts.append(order[close])
             seconds.append(order[close + offset])
     nothing = np.empty(0, dtype=np.int64)

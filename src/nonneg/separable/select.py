@@ -16,7 +16,7 @@ from nonneg._arguments import is_count, is_folder, is_number, is_verbose
 from nonneg._arrays import numpy_dtype, to_float64, to_numpy
 from nonneg._random import Seed
 from nonneg._threads import threads
-from nonneg._typing import Array, IntArray, MatrixLike
+from nonneg._typing import Array, IntArray
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.door import Request, wrap
 from nonneg.data.views import ScaledMatrix
@@ -108,7 +108,7 @@ CHECKS: dict[str, tuple[str, Any]] = {
 
 
 def select_anchors(
-    X: MatrixLike,
+    X: Any,
     n_components: int | None = None,
     *,
     method: str = "auto",

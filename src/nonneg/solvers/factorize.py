@@ -358,7 +358,7 @@ def check_numbers(max_iter: Any, tol: Any, alpha_W: Any, alpha_H: Any, l1_ratio:
     """Reject numbers out of range."""
 
     def number(name: str, value: Any, low: float, high: float) -> None:
-        good = isinstance(value, int | float | np.integer | np.floating) and low <= value <= high
+        good = isinstance(value, int | float | np.integer | np.floating) and low <= float(value) <= high
         if not good:
             limit = f"at least {low:g}" if high >= LARGEST else f"between {low:g} and {high:g}"
             raise InvalidParameterError(f"{name} must be a number {limit}, got {value!r}.")

@@ -82,7 +82,7 @@ def _gradient_statement(
     xp = array_namespace(gradient)
     skew = skew_part(gradient)
     norm, whole = (float(xp.sqrt(xp.sum(part * part))) for part in (skew, gradient))
-    share = norm / whole if whole > 0 else 0.0
+    share = 0.0 if whole == 0 else norm / whole
     verdict = Verdict.HOLDS if share <= STATIONARY else Verdict.FAILS
     # At a saddle point or a maximum the gradient vanishes too: this is no more than the first order.
     still = (

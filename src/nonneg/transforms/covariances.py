@@ -275,6 +275,8 @@ def _assembled(
 def _checked(Y: Any, name: str) -> Array:
     if is_dask(Y):
         raise DataTypeError(f"{name} is needed as a whole: expected an array, got a Dask array. Compute it.")
+    if isinstance(Y, np.ma.MaskedArray):
+        raise DataTypeError(f"Expected {name} without missing entries, got a masked array. Fill them first.")
     if not is_array_api_obj(Y):
         try:
             Y = np.asarray(Y)

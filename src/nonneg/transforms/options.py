@@ -9,6 +9,7 @@ from typing import Any
 from nonneg._arguments import checked_count, checked_nonnegative
 from nonneg._registry import Entry, Registry
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
+from nonneg.kernels.majorization_equalization import LEAST_EPS0
 from nonneg.transforms.rotations.line_search import LINE_SEARCHES
 
 
@@ -35,7 +36,11 @@ class TransformOptions:
     max_trials: int = 20
 
     def __post_init__(self) -> None:
-        checked_nonnegative("eps0", self.eps0)
+        if checked_nonnegative("eps0", self.eps0) > 1.0 / LEAST_EPS0:
+            raise InvalidParameterError(
+                f"eps0={self.eps0:g} leaves the range of float64 in products of four; expected at most "
+                f"{1.0 / LEAST_EPS0:g}. It is in the unit of the squared data: a share of their mean power."
+            )
         for name, least in (("n_nmf_updates", 0), ("n_rotation_updates", 0), ("max_trials", 1)):
             checked_count(name, getattr(self, name), least)
         if self.line_search not in LINE_SEARCHES:

@@ -77,7 +77,7 @@ def fit_stft(
     separation: Any, recordings: FloatArray, n_sources: int, rate: float | None
 ) -> tuple[Framing, NMF, FloatArray]:
     """Factorize a spectrogram; return framing, model and activations."""
-    if separation.init not in (None, "random"):
+    if separation.init is not None and str(separation.init) != "random":
         raise InvalidParameterError(
             f"method='stft' begins with init='random', got {separation.init!r}; the learned transforms "
             "accept further initializations."

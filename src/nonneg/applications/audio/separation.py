@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nonneg._arguments import checked_checkpoint, is_number
+from nonneg._arguments import is_number
 from nonneg._random import Seed
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.applications.audio import methods
@@ -32,6 +32,7 @@ from nonneg.applications.audio.sources import (
     separation_certificate,
     warn_of_one_source,
 )
+from nonneg.applications.method_entries import check_search
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators.nmf import NMF
 from nonneg.estimators.saving import Fields, Names, SavableEstimator, StoredArray, damaged
@@ -182,13 +183,12 @@ class SourceSeparation(SavableEstimator):
         SourceSeparation
             The fitted estimator.
         """
-        run = methods.METHODS.find(self.method).run
-        methods.METHODS.check_options(self.method, self.method_params or {})
+        check_search(self, methods.METHODS)
+        run = methods.METHODS[self.method].run
         solos = checked_training(training)
         n_sources = checked_n_sources(self.n_sources, self.n_components, self.grouping, tuple(solos))
         if rate is not None and not (is_number(rate) and 0 < rate < inf):
             raise InvalidParameterError(f"rate must be None or a sampling rate in hertz, got {rate!r}.")
-        checked_checkpoint(self.checkpoint)
         recordings = checked_recordings(signals)
         self.framing_, self.model_, self.activations_ = run(self, recordings, n_sources, rate)
         self.rate_ = rate

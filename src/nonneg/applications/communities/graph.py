@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from nonneg._arrays import is_sparse_array
+from nonneg._arrays import checked_indices, is_sparse_array
 from nonneg._lazy import cached_property
 from nonneg._optional import import_optional
 from nonneg._typing import BoolArray, FloatArray, IntArray, SparseMatrix
@@ -25,6 +25,7 @@ from nonneg.exceptions import (
     InvalidDataError,
     ShapeError,
     UnknownNameError,
+    as_data_errors,
 )
 
 KINDS = ("auto", "undirected", "directed", "bipartite")
@@ -244,9 +245,9 @@ def _frame_names(graph: Any) -> tuple[str, ...] | None:
 
 
 def _from_matrix(graph: Any, kind: str) -> SparseMatrix:
-    graph = scipy_matrix(graph, "graph") if is_sparse_array(graph) else graph
-    if not sp.issparse(graph):
-        graph = np.asarray(graph)
+    graph = checked_indices(scipy_matrix(graph, "graph") if is_sparse_array(graph) else graph, "graph")
+    with as_data_errors():
+        graph = graph if sp.issparse(graph) else np.asarray(graph)
     square = graph.ndim == 2 and graph.shape[0] == graph.shape[1]
     if graph.ndim != 2 or (not square and kind in ("undirected", "directed")):
         raise ShapeError(

@@ -25,6 +25,7 @@ from nonneg.applications.hyperspectral.endmembers import (
 from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, match_library
 from nonneg.applications.hyperspectral.n_endmembers import estimate_n_endmembers
 from nonneg.applications.hyperspectral.pixels import ImagePixels
+from nonneg.applications.method_entries import check_search
 from nonneg.certificates.certificate import Certificate
 from nonneg.estimators.saving import Fields, SavableEstimator, StoredArray
 from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError, UnknownNameError
@@ -311,15 +312,15 @@ class Unmixing(SavableEstimator):
 
     def _check_parameters(self) -> None:
         number = self.n_endmembers
-        if number != AUTO and not is_count(number):
+        if not is_count(number) and str(number) != AUTO:
             raise InvalidParameterError(
                 f"n_endmembers must be 'auto' or a whole number of at least 1, got {number!r}."
             )
         tolerance = self.negative_tol
         if not isinstance(tolerance, Real) or isinstance(tolerance, bool) or not tolerance >= 0:
             raise InvalidParameterError(f"negative_tol must be a number of at least 0, got {tolerance!r}.")
-        METHODS.find(self.method)
-        if self.constraint not in CONSTRAINTS:
+        check_search(self, METHODS)
+        if str(self.constraint) not in CONSTRAINTS:
             raise UnknownNameError.of("constraint", self.constraint, CONSTRAINTS)
 
     def _number(self, pixels: ImagePixels) -> tuple[int, dict[str, int] | None]:

@@ -7,8 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arrays import checked_indices
 from nonneg._typing import FloatArray
-from nonneg.exceptions import InvalidDataError, NegativeDataError, NonFiniteDataError, ShapeError
+from nonneg.exceptions import (
+    InvalidDataError,
+    NegativeDataError,
+    NonFiniteDataError,
+    ShapeError,
+    as_data_errors,
+)
 
 SUBSTITUTIONS = ("C>A", "C>G", "C>T", "T>A", "T>C", "T>G")
 CHANNELS = tuple(
@@ -35,8 +42,7 @@ def read_catalog(X: Any) -> tuple[FloatArray, list[str] | None, bool]:
     A data frame names its channels, in rows (COSMIC's layout, 96 x n) or in columns, in any order. An array
     has the 96 channels of COSMIC's order in rows or, if it does not have 96 rows, in columns.
     """
-    frame = hasattr(X, "iloc")
-    if frame:
+    if hasattr(X, "columns"):
         names = [[str(name).strip() for name in axis] for axis in (X.index, X.columns)]
         known = [sum(name in _PLACES for name in axis) for axis in names]
         in_rows = known[0] >= known[1]
@@ -44,7 +50,9 @@ def read_catalog(X: Any) -> tuple[FloatArray, list[str] | None, bool]:
         samples = names[1] if in_rows else names[0]
         table = X.to_numpy()
     else:
-        table, samples = X.toarray() if hasattr(X, "toarray") else np.asarray(X), None
+        with as_data_errors():
+            table = checked_indices(X).toarray() if hasattr(X, "toarray") else np.asarray(X)
+        samples = None
         if table.ndim != 2 or len(CHANNELS) not in table.shape:
             raise ShapeError(
                 "Expected counts of 96 mutation types x n samples, as in COSMIC's tables, or n x 96, got an "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg._arrays import is_sparse_array
+from nonneg._arrays import checked_indices, is_sparse_array
 from nonneg._typing import FloatArray, IntArray
 from nonneg._warnings import warn_user
 from nonneg.data import as_data_matrix
@@ -22,6 +22,7 @@ from nonneg.exceptions import (
     InvalidParameterError,
     ShapeError,
     UnknownNameError,
+    as_data_errors,
 )
 
 # Words of two letters or more, without numbers.
@@ -89,10 +90,9 @@ def counted_texts(vectorizer: Any, texts: Any, *, fit: bool) -> Any:
 
 def checked_counts(X: Any) -> Any:
     """Return counts as a sparse matrix of floats without duplicates."""
-    if is_sparse_array(X):
-        X = scipy_matrix(X)
-    if not sp.issparse(X):
-        X = np.asarray(X)
+    X = checked_indices(scipy_matrix(X) if is_sparse_array(X) else X)
+    with as_data_errors():
+        X = X if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         error = ShapeError if X.ndim != 2 else DataTypeError
         raise error(

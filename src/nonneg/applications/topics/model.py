@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import pdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arguments import is_count
 from nonneg._random import Seed
@@ -42,7 +42,7 @@ from nonneg.applications.topics.methods import METHODS, Task, document_weights
 from nonneg.applications.topics.number_of_topics import CANDIDATES, compare_numbers
 from nonneg.applications.topics.over_time import TopicsOverTime, topics_over_time
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
-from nonneg.estimators._base import COUNT, NOT_NEGATIVE, SHARED_VALUES
+from nonneg.estimators._base import COUNT, NOT_NEGATIVE, SHARED_VALUES, check_names
 from nonneg.estimators.saving import Fields, Names, SavableEstimator, Sparse, StoredArray, damaged
 from nonneg.exceptions import DataChangedWarning, InvalidParameterError, ShapeError, UnsupportedError
 from nonneg.iteration import Progress
@@ -655,7 +655,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         if texts:
             counts = counted_texts(self.vectorizer_, X, fit=reset)
         else:
-            _check_feature_names(self, X, reset=reset)
+            check_names(self, X, reset=reset)
             counts = checked_counts(X)
         if reset:
             self.n_features_in_ = counts.shape[1]
