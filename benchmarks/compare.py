@@ -61,7 +61,19 @@ def environment(tree: Path) -> dict[str, str]:
     """Return the variables under which a tree runs its own code on one thread."""
     single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     inherited = os.environ.get("PYTHONPATH", "")
-    return os.environ | single | {"PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree), inherited])}
+    variables = (
+        os.environ | single | {"PYTHONPATH": os.pathsep.join([str(tree / "src"), str(tree), inherited])}
+    )
+    command = [sys.executable, "-c", "import nonneg; print(nonneg.__file__)"]
+    imported = Path(
+        subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout.strip()
+    )
+    if tree not in imported.parents:
+        # The finder of an editable installation comes before PYTHONPATH.
+        raise SystemExit(
+            f"{tree} is not what Python imports, but {imported}. Run this without an installed nonneg."
+        )
+    return variables
 
 
 def fits(tree: Path, claim: str, cases: str, targets: dict[str, float], repeats: int) -> dict[str, float]:
