@@ -194,7 +194,7 @@ def test_what_is_refused(data, model):
         TransformNMF().fit(bad)
     with pytest.raises(ShapeError, match="Expected frames of shape"):
         TransformNMF().fit(good[None, None])
-    with pytest.raises(DataTypeError, match="complex128 data not supported"):
+    with pytest.raises(DataTypeError, match="Complex data not supported by TransformNMF"):
         TransformNMF().fit(good * 1j)
     with pytest.raises(ShapeError, match="X has 7 features, but TransformNMF is expecting 8"):
         model.transform(good[:, :, :7])

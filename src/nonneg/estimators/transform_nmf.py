@@ -270,7 +270,7 @@ def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Arr
     """Check frames and return them with an axis of realizations."""
     who = type(estimator).__name__
     if is_anndata(X) or sp.issparse(X):
-        raise DataTypeError(f"{who} takes frames as a dense array, got {type(X).__name__}. Use NMF.")
+        raise DataTypeError(f"{who} takes dense frames, no sparse or AnnData object; got {type(X).__name__}.")
     refuse_unsupported_types(X, who)
     frame_labels(X, unique=True)
     if not is_non_numpy(X) and number_of_axes(X) < 3:
