@@ -27,6 +27,8 @@ from nonneg._typing import Array, FloatArray, IntArray, Namespace
 HOST_SCORES, DEVICE_SCORES = 1 << 18, 1 << 26
 # Points of one product; blocks of residuals follow from it.
 POINTS = 1 << 11
+# Residuals that are scaled at a time for the compiled scan, which shares them among threads.
+RESIDUALS = 1 << 14
 # Entries of sparse points that are dense at a time.
 ENTRIES = 1 << 22
 # Rounding errors in one score besides those of its sum: of the point, of the residual, of the scales, of the
@@ -255,15 +257,19 @@ class _Scan:
 
     def compiled(self, vertices: IntArray, n_threads: int) -> Any:
         """Write the vertices of all columns, and return which are too close to others to call."""
-        n = len(vertices)
-        right, listed, columns, extra = self.prepared(slice(0, n))
-        starts = np.zeros(n + 1, dtype=np.int64)
-        np.cumsum(np.bincount(columns, minlength=n), out=starts[1:])
-        lowest, second = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
-        with single_threaded_blas():
-            arrays = (self.points, right, starts, listed, extra.astype(np.float32))
-            core().lowest_scores(*arrays, vertices, lowest, second, n_threads)
-        return ~(second - lowest > self.tol)
+        close = np.empty(len(vertices), dtype=bool)
+        for first in range(0, len(vertices), RESIDUALS):
+            part = slice(first, min(first + RESIDUALS, len(vertices)))
+            right, listed, columns, extra = self.prepared(part)
+            n = len(right)
+            starts = np.zeros(n + 1, dtype=np.int64)
+            np.cumsum(np.bincount(columns, minlength=n), out=starts[1:])
+            lowest, second = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
+            with single_threaded_blas():
+                arrays = (self.points, right, starts, listed, extra.astype(np.float32))
+                core().lowest_scores(*arrays, vertices[part], lowest, second, n_threads)
+            close[part] = ~(second - lowest > self.tol)
+        return close
 
     def lowest(self, part: slice) -> tuple[IntArray, Any]:
         """Return the vertices of a range of columns, and which of them are too close to others to call."""
