@@ -113,4 +113,4 @@ def as_data_errors() -> Iterator[None]:
     except (ValueError, OverflowError) as error:
         if "inhomogeneous" in str(error):
             raise ShapeError("Expected X as a table of numbers, got rows of different lengths.") from error
-        raise InvalidDataError(str(error)) from error
+        raise (ShapeError if "features, but" in str(error) else InvalidDataError)(str(error)) from error

@@ -15,7 +15,7 @@ from array_api_compat import is_array_api_obj
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_feature_names, check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from nonneg._arrays import is_dask, is_non_numpy, to_device, to_numpy
 from nonneg._devices import chosen_device
@@ -28,7 +28,7 @@ from nonneg.data.annotated import annotated_matrix
 from nonneg.data.door import Request, wrap
 from nonneg.data.sparse import on_host
 from nonneg.estimators.saving import Fields, Names, SavableEstimator, StoredArray
-from nonneg.exceptions import InvalidParameterError, ShapeError, UnsupportedInputError, as_data_errors
+from nonneg.exceptions import InvalidParameterError, ShapeError, UnsupportedInputError
 from nonneg.iteration import History, Progress, StopReason
 from nonneg.iteration.progress import announce
 from nonneg.solvers.registry import beta_of
@@ -71,7 +71,6 @@ VALUES_BY_TYPE: dict[str, list[Any]] = {
 """The values of other parameters of a factorizing estimator, by annotation; a class states the exceptions."""
 # Attributes of a fit, which no longer describe the model once a batch has changed it.
 OF_A_FIT = ("result_", "history_", "certificate_", "reconstruction_err_", "n_iter_")
-check_names = as_data_errors()(_check_feature_names)
 
 
 def _rank_estimate(values: Any) -> Any:

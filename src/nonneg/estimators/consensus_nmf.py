@@ -234,14 +234,13 @@ class ConsensusNMF(WeightedEstimator):
 
     def _take(self, k: int) -> None:
         """Make one rank the result, in the array type that the components have."""
-        consensus = self._rank(k)
+        entry = self._rank(k)
         self.n_components_ = k
-        spectra = consensus.spectra * self.column_scale_
+        spectra = entry.spectra * self.column_scale_
         self.components_ = to_device(spectra, self.components_, self.components_.dtype)
-        self.stability_, self.reconstruction_err_ = consensus.stability, consensus.error
+        self.stability_, self.reconstruction_err_ = entry.stability, entry.error
         self.n_iter_ = int(self.restarts_.n_iter[self.restarts_.of(k)].max())
-        resampled = self.resample is not None
-        self.certificate_ = consensus_certificate(consensus, self.restarts_, resampled=resampled)
+        self.certificate_ = consensus_certificate(entry, self.restarts_, resampled=self.resample is not None)
 
     def _rank(self, k: int) -> RankConsensus:
         for one in self.ranks_:

@@ -202,19 +202,17 @@ class _Problem:
             good = alike[own, other] >= FOUND
             for draws, factor in zip(drawn, fitted, strict=True):
                 draws[at][:, own[good]] = factor[:, other[good]]
-        recurrence = np.mean(~np.isnan(drawn[1][:, 0, :]), axis=0)
+        seen = np.mean(~np.isnan(drawn[1][:, 0, :]), axis=0)
         tail, ends = (1 - level) / 2, []
         for factor, draws in zip(estimate, drawn, strict=True):
             low, high = np.zeros(factor.shape), np.full(factor.shape, np.inf)
-            for a in np.flatnonzero(recurrence):
+            for a in np.flatnonzero(seen):
                 # The order statistics (R + 1) p of R draws: others would make the intervals too short.
                 quantiles = np.nanquantile(draws[:, :, a], [tail, 1 - tail], axis=0, method="weibull")
                 low[:, a], high[:, a] = np.maximum(2 * factor[:, a] - quantiles[::-1], 0.0)
             ends.append((low, high))
         (W_low, W_high), (H_low, H_high) = ends
-        return ErrorEstimate(
-            "bootstrap", level, self.Ht.T, self.W, H_low.T, H_high.T, W_low, W_high, recurrence
-        )
+        return ErrorEstimate("bootstrap", level, self.Ht.T, self.W, H_low.T, H_high.T, W_low, W_high, seen)
 
     def _fitted(self, X: FloatArray, W: FloatArray, Ht: FloatArray) -> tuple[FloatArray, FloatArray]:
         data = DenseMatrix(np.where(self.deviations > 0, X, 0.0), np, observed=self.observed)

@@ -41,8 +41,7 @@ def _method(search: Search) -> Statement:
     if abs(advantage) <= error:
         sentence += " The methods do not differ beyond it, and SymNMF is used."
     verdict = Verdict.HOLDS if advantage > error else Verdict.NOT_VERIFIABLE
-    if max(scores.values()) <= 0:
-        sentence += " A single community explains them no worse."
+    sentence += " A single community explains them no worse." * (max(scores.values()) <= 0)
     return Statement("method", sentence, advantage, error, verdict, {**scores, "standard_error": error})
 
 

@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import pdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nonneg._arguments import is_count
 from nonneg._random import Seed
@@ -42,9 +42,15 @@ from nonneg.applications.topics.methods import METHODS, Task, document_weights
 from nonneg.applications.topics.number_of_topics import CANDIDATES, compare_numbers
 from nonneg.applications.topics.over_time import TopicsOverTime, topics_over_time
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
-from nonneg.estimators._base import COUNT, NOT_NEGATIVE, SHARED_VALUES, check_names
+from nonneg.estimators._base import COUNT, NOT_NEGATIVE, SHARED_VALUES
 from nonneg.estimators.saving import Fields, Names, SavableEstimator, Sparse, StoredArray, damaged
-from nonneg.exceptions import DataChangedWarning, InvalidParameterError, ShapeError, UnsupportedError
+from nonneg.exceptions import (
+    DataChangedWarning,
+    InvalidParameterError,
+    ShapeError,
+    UnsupportedError,
+    as_data_errors,
+)
 from nonneg.iteration import Progress
 from nonneg.metrics.topics import top_words, umass_coherence
 
@@ -655,16 +661,12 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         if texts:
             counts = counted_texts(self.vectorizer_, X, fit=reset)
         else:
-            check_names(self, X, reset=reset)
             counts = checked_counts(X)
+            with as_data_errors():
+                validate_data(self, X, reset=reset, skip_check_array=True)  # number and names of the columns
         if reset:
             self.n_features_in_ = counts.shape[1]
             self.vocabulary_ = self._column_names(texts)
-        elif counts.shape[1] != self.n_features_in_:
-            raise ShapeError(
-                f"X has {counts.shape[1]} features, but TopicModel is expecting {self.n_features_in_} "
-                "features as input."
-            )
         return counts
 
     def _column_names(self, texts: bool) -> Any:
@@ -680,8 +682,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             )
         if names is not None and len(names) != self.n_features_in_:
             raise ShapeError(
-                f"vocabulary has {len(names)} words, but X has {self.n_features_in_} columns. One per column "
-                "is needed."
+                f"vocabulary has {len(names)} words for {self.n_features_in_} columns of X. Pass one per column."
             )
         return None if names is None else np.asarray([str(name) for name in names], dtype=object)
 
