@@ -682,7 +682,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             )
         if names is not None and len(names) != self.n_features_in_:
             raise ShapeError(
-                f"vocabulary has {len(names)} words for {self.n_features_in_} columns: one for each is needed."
+                f"vocabulary has {len(names)} words for {self.n_features_in_} columns. Pass one for each."
             )
         return None if names is None else np.asarray([str(name) for name in names], dtype=object)
 
