@@ -139,7 +139,7 @@ def test_names_come_from_data_frames_and_vocabularies(planted):
         model.transform(frame[names[::-1]])
     given = TopicModel(3, method="spa", vocabulary=names).fit(planted.X)
     assert given.anchor_words_ == model.anchor_words_
-    with pytest.raises(ShapeError, match="2 words, but X has 300 columns"):
+    with pytest.raises(ShapeError, match="2 words for 300 columns"):
         TopicModel(3, vocabulary=["a", "b"]).fit(planted.X)
     with pytest.raises(InvalidParameterError, match="texts bring their own words"):
         TopicModel(2, vocabulary=["a"]).fit(TEXTS)
