@@ -37,6 +37,8 @@ RATE = 2e9
 # Seconds that one more thread costs: a Python function waits for the interpreter, a task of the compiled core
 # does not. Fewer operations than SMALLEST_TASK are left to the calling thread.
 PYTHON_THREAD, CORE_THREAD, SMALLEST_TASK = 3e-5, 5e-7, 1e5
+# Ranges of rows for work in Python, of which each may hold a sum; more threads hardly help it.
+MOST_RANGES = 16
 
 _n_threads: ContextVar[int | None] = ContextVar("nonneg_n_threads", default=None)
 _in_worker = threading.local()
@@ -110,23 +112,29 @@ def team_size(operations: float, cost: float = CORE_THREAD) -> int:
 def parallel_for(
     function: Callable[[int, int], Result], n_rows: int, *, chunk_size: int, operations: float = float("inf")
 ) -> list[Result]:
-    """Call `function(start, stop)` on ranges that cover the rows, on the pool's threads."""
+    """Call `function(start, stop)` on ranges that cover the rows, on the pool's threads.
+
+    The ranges follow from the numbers of rows alone, so that no sum of results depends on the threads.
+    """
     blocks = -(-n_rows // chunk_size)
-    n_ranges = min(team_size(operations, PYTHON_THREAD), blocks) if blocks > 1 else 1
-    if n_ranges <= 1:
-        return [function(0, n_rows)]
+    n_ranges = max(1, min(MOST_RANGES, blocks))
     edges = [min(n_rows, chunk_size * (blocks * i // n_ranges)) for i in range(n_ranges + 1)]
+    ranges = list(itertools.pairwise(edges))
+    n_threads = min(team_size(operations, PYTHON_THREAD), n_ranges)
+    if n_threads <= 1:
+        return [function(*ends) for ends in ranges]
 
-    def work(start: int, stop: int) -> Result:
+    def work(first: int, last: int) -> list[Result]:
         with serial():
-            return function(start, stop)
+            return [function(*ends) for ends in ranges[first:last]]
 
-    parts = [_executor().submit(work, *ends) for ends in itertools.pairwise(edges)]
+    shares = [n_ranges * i // n_threads for i in range(n_threads + 1)]
+    parts = [_executor().submit(work, *ends) for ends in itertools.pairwise(shares)]
     try:
         wait(parts)
     finally:  # an interruption waits for what has begun
         wait([part for part in parts if not part.cancel()])
-    return [part.result() for part in parts]
+    return [result for part in parts for result in part.result()]
 
 
 def _set(counts: dict[str, int]) -> None:

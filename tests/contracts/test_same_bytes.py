@@ -47,3 +47,11 @@ def test_fits_side_by_side_have_the_bytes_of_one_alone(kind, solver, loss):
     with ThreadPoolExecutor(3) as others:
         together = list(others.map(lambda _: fitted(X, solver, loss, 3), range(3)))
     assert set(together) == {alone}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("kind", "solver", "loss"), CASES)
+def test_the_number_of_threads_changes_no_byte(kind, solver, loss):
+    # Sums over ranges of rows once followed the number of threads: seen in array code, with wide rows.
+    X = entries(kind)[:300].repeat(9, axis=1) if kind != "sparse" else entries(kind)
+    assert len({fitted(X, solver, loss, n_jobs) for n_jobs in (1, 2, 5)}) == 1
