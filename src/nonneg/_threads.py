@@ -112,10 +112,7 @@ def team_size(operations: float, cost: float = CORE_THREAD) -> int:
 def parallel_for(
     function: Callable[[int, int], Result], n_rows: int, *, chunk_size: int, operations: float = float("inf")
 ) -> list[Result]:
-    """Call `function(start, stop)` on ranges that cover the rows, on the pool's threads.
-
-    The ranges follow from the numbers of rows alone, so that no sum of results depends on the threads.
-    """
+    """Call `function(start, stop)` on ranges of the rows, which do not depend on the number of threads."""
     blocks = -(-n_rows // chunk_size)
     n_ranges = max(1, min(MOST_RANGES, blocks))
     edges = [min(n_rows, chunk_size * (blocks * i // n_ranges)) for i in range(n_ranges + 1)]
