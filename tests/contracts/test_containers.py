@@ -158,10 +158,10 @@ def test_twenty_iterations_in_blocks_agree_with_dense_to_1e_8(form, name, beta):
 @pytest.mark.parametrize(("name", "beta", "form"), with_forms(MAIN_CASES, ["csr", TORCH, "dask", "streamed"]))
 def test_runs_to_tolerance_agree_in_the_loss_to_1e_6(name, beta, form):
     X = entries(beta)
-    options = {"max_iter": 60, "tol": 1e-2, "init": "random", "rng": 0}
+    options = {"max_iter": 200, "tol": 1e-2, "init": "random", "rng": 0}
     expected = in_memory(name, beta, **options)
     result = run(as_container(X, form), name, beta, **options)
-    assert result.n_iter == expected.n_iter < 60
+    assert result.n_iter == expected.n_iter < 200
     assert result.loss == pytest.approx(expected.loss, rel=1e-6)
 
 

@@ -23,6 +23,7 @@ def test_the_rates_are_those_of_the_authors_code(records):
         ("merit", 8): 0.0, ("merit", 12): 1.0, ("merit", 20): 1.0,
         ("fast-gradient", 8): 0.0, ("fast-gradient", 12): 0.0, ("fast-gradient", 20): 1.0,
         ("spa", 8): 0.0, ("spa", 12): 0.0, ("spa", 20): 0.0,
+        ("default", 8): 0.0, ("default", 12): 1.0, ("default", 20): 1.0,
     }  # fmt: skip
     assert all(record["n_iter"] == 100 for record in records if record["method"] == "merit")
 

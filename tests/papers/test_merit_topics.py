@@ -106,8 +106,8 @@ def test_the_quick_figure():
             "process": mb,
             "search": mb - 100,
         }
-        for method, mb in (("merit", 300.0), ("merit(0)", 300.0), ("whole", 450.0))
+        for method, mb in (("merit", 300.0), ("merit(0)", 300.0), ("default", 310.0), ("whole", 450.0))
     ]
     large[-1]["seconds"] = 21.0
-    assert [verdict.met for verdict in verdicts(FIGURE_6, large).values()] == [True, True, False]
+    assert [verdict.met for verdict in verdicts(FIGURE_6, large).values()] == [True, True, True, False]
     assert figure_6.trials(quick=False)[0]["method"] == "whole"
