@@ -10,6 +10,7 @@ doubling and bisection, and the time of that one run counts.
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,9 @@ from benchmarks.score import score
 
 MARGIN = {"float64": 1e-12, "float32": 1e-6}
 """Relative tolerance within which the judge's loss may exceed the target: rounding only."""
+
+REST = 0.2
+"""Seconds of rest before each run: the threads of a BLAS spin for some hundredths after its last product."""
 
 
 @dataclass(frozen=True)
@@ -145,11 +149,13 @@ def _duel(
     target = None
     failure = None
     for _ in range(settings.repeats):
+        time.sleep(REST)
         theirs.append(reference(task, claim.passes))
         if target is None:
             target = score(task.X, theirs[0].W, theirs[0].H, task.loss)
         if failure is None:
             try:
+                time.sleep(REST)
                 own.append(ours(task, target, max(5 * theirs[0].seconds, 2.0)))
             except Exception as error:  # as above
                 failure = f"{type(error).__name__}: {error}"
