@@ -35,7 +35,7 @@ def near_a_truth():
         )
         for beta, names in BY_LOSS.items()
         for penalties, max_iter in (({}, 300), ({"alpha_W": 0.01, "alpha_H": 0.01}, 1000))
-        if len(names) > 1 and beta <= 2 and (not penalties or 0 <= beta)
+        if len(names) > 1 and beta <= 2 and (not penalties or beta >= 0)
     ],
 )
 def test_all_solvers_of_a_loss_reach_one_optimum(beta, penalties, max_iter):

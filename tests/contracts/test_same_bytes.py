@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg import NMF
+from nonneg import NMF, factorize
 
 CASES = [
     ("dense", "hals", "frobenius"),
@@ -55,3 +55,18 @@ def test_the_number_of_threads_changes_no_byte(kind, solver, loss):
     # Sums over ranges of rows once followed the number of threads: seen in array code, with wide rows.
     X = entries(kind)[:300].repeat(9, axis=1) if kind != "sparse" else entries(kind)
     assert len({fitted(X, solver, loss, n_jobs) for n_jobs in (1, 2, 5)}) == 1
+
+
+@pytest.mark.parametrize("chunk", [60, 13])
+def test_the_number_of_workers_changes_no_byte(chunk, request):
+    # Sums over chunks once followed the number of threads of the cluster.
+    da = pytest.importorskip("dask.array")
+    X = da.from_array(entries("dense"), chunks=(chunk, 200))
+
+    def bytes_of_fit():
+        result = factorize(X, 3, solver="hals", max_iter=4, tol=0, rng=0)
+        return np.asarray(result.W).tobytes(), result.H.tobytes()
+
+    alone = bytes_of_fit()
+    request.getfixturevalue("dask_client")
+    assert bytes_of_fit() == alone

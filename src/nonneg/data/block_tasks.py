@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -132,12 +133,12 @@ def _run_block(
 
 def added(*results: Result) -> Result:
     """Add the small results, and leave the rows behind, so that the sum can travel."""
-    sums = functools.reduce(_plus, (result.sums for result in results))
-    return Result([], sums, results[0].forms)
-
-
-def _plus(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(a + b for a, b in zip(one, other, strict=True))
+    # Pairs of neighbors: with powers of two of them in shards and tasks, all digits follow from the chunks.
+    sums = [result.sums for result in results]
+    while len(sums) > 1:
+        pairs = (zip(*sums[at : at + 2], strict=True) for at in range(0, len(sums), 2))
+        sums = [tuple(functools.reduce(operator.add, parts) for parts in pair) for pair in pairs]
+    return Result([], sums[0], results[0].forms)
 
 
 def pass_tasks(shards: Sequence[Any], work: Any, rows: Sequence[Rows]) -> list[Any]:

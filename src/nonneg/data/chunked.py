@@ -135,8 +135,10 @@ class ChunkedMatrix(BlockedMatrix):
         return [make(*(self._chunks[at] for at in part)) for part in self._members(n_shards)]
 
     def _members(self, n_shards: int) -> list[list[int]]:
-        """Return the numbers of the chunks of each shard."""
-        return [part.tolist() for part in np.array_split(range(len(self._chunks)), n_shards)]
+        """Return the numbers of the chunks of each shard: a power of two of them, see `added`."""
+        numbers = range(len(self._chunks))
+        size = 1 << ((len(numbers) - 1) // n_shards).bit_length()
+        return [list(numbers[at : at + size]) for at in numbers[::size]]
 
     def _rows_of(self, W: SampleArray, cluster: Cluster | None) -> tuple[Rows, int]:
         if not isinstance(W, da.Array) or tuple(W.chunks[0]) != self.row_chunks:

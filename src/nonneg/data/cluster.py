@@ -7,8 +7,8 @@ that an earlier pass left beside it.
 A lost worker is Dask's to replace: it runs the tasks again whose results are gone. If W depended on its
 predecessor for good, the scheduler would remember every pass, and a lost worker would cost all of them. So
 after some passes the rows are *detached*: they go through the client to the scheduler, which keeps them, and
-tasks without dependencies take their place. The answer is the same to the last digit, whatever is lost.
-`LostRowsError` is raised where the cluster was restarted, and the caller recomputes W for the last H.
+tasks without dependencies take their place. The answer is the same to the last digit, whatever is lost and on
+any number of workers. After a restart comes `LostRowsError`, and the caller recomputes W for the last H.
 
 Dask keeps its last thousand messages to each worker, and so the tasks in them. Therefore large values are
 not in them: tasks get them by name.
@@ -47,15 +47,15 @@ KEPT_FRACTION = 0.5
 # Passes after which rows are detached. W then travels once, and a lost worker costs at most this number of
 # passes over its chunks, which the others share.
 DETACHED_PASSES = 10
-# Two for each thread: workers that join get their part as long as there are no more of them than before.
-SHARDS_PER_THREAD = 2
+# At least two for each thread: workers that join get their part as long as there are no more than before.
+SHARDS_PER_THREAD = 4
 # Seconds until tasks that Dask forgot are looked for, and at most between two searches. A worker takes longer
 # to start than the first, and a search is short against the second.
 FIRST_SEARCH, LAST_SEARCH = 1.0, 30.0
 NO_WORKERS = 600.0  # seconds without a worker after which a fit ends; a batch system may take minutes for one
 CONNECT_SECONDS = 8.0  # a scheduler answers in milliseconds, a busy one in a second or two
 KINDS = ("work", "pass", "small", "sum", "packed", "rows")  # of tasks
-FAN_IN = 8  # results that one task adds up
+FAN_IN = 8  # results that one task adds up: a power of two, see `added`
 
 _checked: WeakSet[Any] = WeakSet()
 

@@ -123,5 +123,8 @@ def _documented(name: str, node: ast.AST) -> Iterator[tuple[str, str]]:
         if text := ast.get_docstring(node):
             yield name, text
         for inner in node.body if isinstance(node, ast.Module | ast.ClassDef) else ():
-            if isinstance(inner, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and inner.name[0] != "_":
+            if (
+                isinstance(inner, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+                and inner.name[0] != "_"
+            ):
                 yield from _documented(f"{name}.{inner.name}", inner)
