@@ -92,14 +92,14 @@ def test_small_data_are_not_accelerated(X):
     ids=["plain", "penalties", "weights", "shuffle"],
 )
 def test_every_option_ends_where_a_plain_fit_does(X, everywhere, dtype, options):
-    data = X.astype(dtype)
     double = dtype == np.float64
-    options = options | {"max_iter": 3000 if double else 200, "tol": 1e-9 if double else 1e-6}
-    plain = factorize(data, 5, accelerate=False, **options)
-    result = factorize(data, 5, **options)
+    plain = factorize(X, 5, accelerate=False, max_iter=3000, tol=1e-9, **options)
+    result = factorize(X.astype(dtype), 5, max_iter=3000, tol=1e-9, **options)
     assert everywhere
     assert result.W.dtype == dtype
-    assert result.loss == pytest.approx(plain.loss, rel=1e-6 if double else 1e-4)
+    # In float32 a loss is known to some roundings of the squared norm, and a step that gains less is not seen.
+    tolerance = {"rel": 1e-6} if double else {"abs": 32 * np.finfo(np.float32).eps / 2 * np.sum(X**2)}
+    assert result.loss == pytest.approx(plain.loss, **tolerance)
 
 
 @pytest.mark.covering(0)
