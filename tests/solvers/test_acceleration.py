@@ -97,7 +97,7 @@ def test_every_option_ends_where_a_plain_fit_does(X, everywhere, dtype, options)
     result = factorize(X.astype(dtype), 5, max_iter=3000, tol=1e-9, **options)
     assert everywhere
     assert result.W.dtype == dtype
-    # In float32 a loss is known to some roundings of the squared norm, and a step that gains less is not seen.
+    # In float32 a loss is known to some roundings of the squared norm, and steps that gain less are not seen.
     tolerance = {"rel": 1e-6} if double else {"abs": 32 * np.finfo(np.float32).eps / 2 * np.sum(X**2)}
     assert result.loss == pytest.approx(plain.loss, **tolerance)
 
