@@ -45,7 +45,7 @@ def test_the_whole_job(h5ad, tmp_path, capsys):
     assert main([*words, "-o", str(folder), "--checkpoint", str(kept)]) == 0
     said = capsys.readouterr()
     assert said.out.startswith("3 programs are recommended, all of them stable.")
-    assert "1 feature without counts left out" in said.err
+    assert "1 gene without counts left out" in said.err
     n_genes = len(rows_of(folder / "gene_scores.tsv"))
     assert n_genes == len(rows_of(folder / "gene_tpm.tsv")) > 30
     assert len(rows_of(folder / "spectra.tsv")) == 30

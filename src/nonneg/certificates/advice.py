@@ -18,7 +18,7 @@ NOT_CONVERGED = "The fit has not converged."
 # Statements without a headline are cautions: the answer may be good all the same, and often nothing is wrong.
 ADVICE = {
     # Convergence. A tolerance that was asked for and met is a caution at most.
-    "stationarity": Advice("Lower tol or raise max_iter where precision matters. solver='mu' keeps zeros."),
+    "stationarity": Advice("Lower tol or raise max_iter where precision matters."),
     "skew-gradient": Advice("Raise max_iter, or lower tol.", NOT_CONVERGED),
     "restarts-converged": Advice("Raise max_iter if components differ between restarts."),
     "eigenvectors": Advice(

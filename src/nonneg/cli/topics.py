@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,9 @@ def run(options: argparse.Namespace) -> None:
     sought = counted(n_topics, "topic") if isinstance(n_topics, int) else "the number of topics"
     texts = counted(len(documents.names), "document")
     terminal.progress(f"{texts} from {documents.source}: looking for {sought}")
-    proportions, seconds = terminal.timed(model.fit_transform, documents.contents)
+    with warnings.catch_warnings():  # the certificate says it, too
+        warnings.filterwarnings("ignore", ".* contain no word of a topic")
+        proportions, seconds = terminal.timed(model.fit_transform, documents.contents)
     if "documents-weighted" in model.certificate_:
         terminal.note(f"note: {model.certificate_['documents-weighted'].sentence}")
     write_topics(folder, model, proportions, documents, seconds, inputs)

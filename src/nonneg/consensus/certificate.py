@@ -75,7 +75,7 @@ def _error(consensus: RankConsensus, resampled: bool) -> Statement:
     excess = consensus.error / best - 1.0
     return Statement(
         "consensus-error",
-        f"The error of the consensus is {100 * abs(excess):.2g}% {'above' if excess >= 0 else 'below'} that "
+        f"The error of the consensus is {100 * abs(excess):.1f}% {'above' if excess >= 0 else 'below'} that "
         f"of the best of {consensus.n_restarts} restarts (threshold {100 * MAX_EXCESS:.0f}%).",
         excess,
         MAX_EXCESS,
@@ -118,7 +118,8 @@ def recommended(ranks: Sequence[RankConsensus]) -> tuple[int, str]:
     if at == 0:
         return rank, (
             f"No number stands out: stability falls from the smallest candidate, {rank} components, on. "
-            f"Mean silhouettes: {curve}. More components may still be useful, but restarts agree less."
+            f"Mean silhouettes: {curve}. {'Try smaller numbers, too. ' * (rank > 2)}Larger ones may "
+            "still be useful, but restarts agree less."
         )
     if silhouettes[best] < STABLE:
         return rank, (
