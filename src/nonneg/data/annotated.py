@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import filterfalse, islice
 from typing import Any
 
 import numpy as np
@@ -169,7 +169,7 @@ def frame_labels(X: Any, *, unique: bool = False) -> tuple[Any, Any] | None:
     for at, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
         if getattr(dtype, "kind", "O") in "OUSMm":  # which may be text, objects, dates and durations
             cells = zip(X.index, X.iloc[:, at], strict=True)
-            bad |= {name: cell for cell in islice((one for one in cells if not _is_number(one[1])), 1)}
+            bad.update((name, cell) for cell in islice(filterfalse(_holds_number, cells), 1))
     if bad:
         (name, (row, value)), *_ = bad.items()
         what = "text" if isinstance(value, str) else f"objects of type {type(value).__name__}"
@@ -180,7 +180,8 @@ def frame_labels(X: Any, *, unique: bool = False) -> tuple[Any, Any] | None:
     return X.index, X.columns
 
 
-def _is_number(value: Any) -> bool:
+def _holds_number(cell: tuple[Any, Any]) -> bool:
+    _, value = cell
     try:
         float(value)
     except (TypeError, ValueError):
