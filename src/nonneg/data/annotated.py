@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import filterfalse, islice
 from typing import Any
 
 import numpy as np
@@ -168,8 +167,8 @@ def frame_labels(X: Any, *, unique: bool = False) -> tuple[Any, Any] | None:
     bad = {}  # columns with a cell that is no number, and the first such cell
     for at, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
         if getattr(dtype, "kind", "O") in "OUSMm":  # which may be text, objects, dates and durations
-            cells = zip(X.index, X.iloc[:, at], strict=True)
-            bad.update((name, cell) for cell in islice(filterfalse(_holds_number, cells), 1))
+            wrong = [cell for cell in zip(X.index, X.iloc[:, at], strict=True) if not _is_number(cell[1])]
+            bad |= {name: wrong[0]} if wrong else {}
     if bad:
         (name, (row, value)), *_ = bad.items()
         what = "text" if isinstance(value, str) else f"objects of type {type(value).__name__}"
@@ -180,8 +179,7 @@ def frame_labels(X: Any, *, unique: bool = False) -> tuple[Any, Any] | None:
     return X.index, X.columns
 
 
-def _holds_number(cell: tuple[Any, Any]) -> bool:
-    _, value = cell
+def _is_number(value: Any) -> bool:
     try:
         float(value)
     except (TypeError, ValueError):
