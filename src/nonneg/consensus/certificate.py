@@ -47,11 +47,13 @@ def _stability(consensus: RankConsensus) -> Statement:
         f"{at} ({measure} {stability[at]:.2f}, in {100 * recurrence[at]:.0f}% of the restarts)"
         for at in unstable
     )
-    exceptions = f" Not stable: component{'s' if len(unstable) > 1 else ''} {listed}." if unstable else ""
+    exceptions = (
+        f" Not stable: component{'s' if len(unstable) > 1 else ''} {listed}." if 0 < len(unstable) < k else ""
+    )
     return Statement(
         "stability",
-        f"{k - len(unstable)} of {k} components are stable: {measure} at least {STABLE}, and found by more "
-        f"than half of {consensus.n_restarts} restarts.{exceptions}",
+        f"Stable components: {k - len(unstable)} of {k} ({measure} at least {STABLE}, and found by more than "
+        f"half of {consensus.n_restarts} restarts).{exceptions}",
         float(k - len(unstable)),
         float(k),
         Verdict.FAILS if unstable else Verdict.HOLDS,
