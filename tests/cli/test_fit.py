@@ -217,6 +217,7 @@ def test_uncertainties_give_q_and_scaled_residuals(tmp_path, capsys):
     S = rng.uniform(0.05, 0.3, truth.shape)
     X = truth + S * rng.normal(size=truth.shape)
     X[3, 2] += 20 * S[3, 2]
+    X[:, 0], S[:, 0] = 1000 * X[:, 0], 1000 * S[:, 0]
     names = ["Date", *"ABCDEF"]
     for name, table, head in (("con", X, names), ("unc", S, names), ("other", S, ["Date", *"ABCDFE"])):
         rows = [
