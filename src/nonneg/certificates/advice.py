@@ -60,7 +60,7 @@ ADVICE = {
         "One source has nearly all of the energy.",
     ),
     "topics-differ": Advice("Use fewer topics, or merge the two."),
-    "topics-supported": Advice("Use fewer topics, or merge those named here."),
+    "topics-supported": Advice("Raise min_df to 5 or 10 (rare words make such topics), or merge them."),
     "documents-covered": Advice("Lower min_df, or leave out documents without words."),
     "anchors-exclusive": Advice("Use method='nmf', or choose other anchor words."),
     "seeds-in-their-topics": Advice("Choose seed words that occur in the same documents."),

@@ -28,7 +28,7 @@ _N_LISTED = 100  # maximum number of components and anchors listed: the stronges
 _N_COMPARED = 120  # maximum number of components in the clustergram
 _COMPONENTS = (
     "Every sample is approximately a sum of components with nonnegative weights. The share of a component is "
-    "the norm of its part of W H. Strongest components first; features and samples are shaded by weight."
+    "the norm of its part of W H. The darker a feature, the larger its weight."
 )
 _FACTORS = (
     "W says how much of each component is in each sample, H how much of each feature is in each component. "
