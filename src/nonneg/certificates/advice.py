@@ -61,7 +61,7 @@ ADVICE = {
     ),
     "topics-differ": Advice("Use fewer topics, or merge the two."),
     "topics-supported": Advice("Raise min_df to 5 or 10 (rare words make such topics), or merge them."),
-    "documents-covered": Advice("Lower min_df, or leave out documents without words."),
+    "documents-covered": Advice("Leave them out, or lower min_df if they are many."),
     "anchors-exclusive": Advice("Use method='nmf', or choose other anchor words."),
     "seeds-in-their-topics": Advice("Choose seed words that occur in the same documents."),
     "column-balance": Advice("Use scale='max', or leave some columns out."),

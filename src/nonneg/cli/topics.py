@@ -54,9 +54,8 @@ def run(options: argparse.Namespace) -> None:
     sought = counted(n_topics, "topic") if isinstance(n_topics, int) else "the number of topics"
     texts = counted(len(documents.names), "document")
     terminal.progress(f"{texts} from {documents.source}: looking for {sought}")
-    with warnings.catch_warnings():  # the certificate says it, too
-        warnings.filterwarnings("ignore", ".* contain no word of a topic")
-        proportions, seconds = terminal.timed(model.fit_transform, documents.contents)
+    warnings.filterwarnings("ignore", ".*no word of a topic")  # the certificate says it
+    proportions, seconds = terminal.timed(model.fit_transform, documents.contents)
     if "documents-weighted" in model.certificate_:
         terminal.note(f"note: {model.certificate_['documents-weighted'].sentence}")
     write_topics(folder, model, proportions, documents, seconds, inputs)

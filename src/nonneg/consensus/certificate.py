@@ -48,7 +48,9 @@ def _stability(consensus: RankConsensus) -> Statement:
         for at in unstable
     )
     exceptions = (
-        f" Not stable: component{'s' if len(unstable) > 1 else ''} {listed}." if 0 < len(unstable) < k else ""
+        f" Not stable: component{'s' if len(unstable) > 1 else ''} {listed}."
+        if 0 < len(unstable) < max(k, 2)
+        else ""
     )
     return Statement(
         "stability",
