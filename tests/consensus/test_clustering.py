@@ -105,6 +105,7 @@ def test_a_component_is_stable_from_the_threshold_on():
         "Not stable: component 1 (silhouette 0.79, in 100% of the restarts)."
     )
     assert (statement.number, statement.threshold, statement.holds) == (1, 2, False)
+    assert certified((0.796, 0.9), (0.6, 1.0))["stability"].holds  # which is shown as 0.80
     both = certified((0.8, 0.9), (0.6, 1.0))["stability"]
     assert both.holds
     assert both.sentence.endswith("more than half of 10 restarts).")

@@ -21,7 +21,8 @@ MAX_EXCESS = 0.05
 
 def are_stable(consensus: RankConsensus) -> Any:
     """Tell which components restarts agree on: tight clusters of their own, in more than half of them."""
-    return (consensus.stability >= STABLE) & (consensus.recurrence > MAJORITY)
+    # The two digits that are shown decide: 0.80 is not called less than 0.8.
+    return (np.round(consensus.stability, 2) >= STABLE) & (consensus.recurrence > MAJORITY)
 
 
 def consensus_certificate(
