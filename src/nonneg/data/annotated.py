@@ -164,7 +164,7 @@ def frame_labels(X: Any, *, unique: bool = False) -> tuple[Any, Any] | None:
             f"Expected a data frame with distinct column names, got {name!r} more than once. Rename its "
             "columns, or pass X.to_numpy()."
         )
-    bad = {}  # columns with a cell that is no number, and the first such cell
+    bad: dict[Any, Any] = {}  # columns with a cell that is no number, and the first such cell
     for at, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
         if getattr(dtype, "kind", "O") in "OUSMm":  # which may be text, objects, dates and durations
             wrong = [cell for cell in zip(X.index, X.iloc[:, at], strict=True) if not _is_number(cell[1])]
