@@ -54,7 +54,6 @@ def run(options: argparse.Namespace) -> None:
     sought = counted(n_topics, "topic") if isinstance(n_topics, int) else "the number of topics"
     texts = counted(len(documents.names), "document")
     terminal.progress(f"{texts} from {documents.source}: looking for {sought}")
-    warnings.filterwarnings("ignore", ".*no word of a topic")  # the certificate says it
     proportions, seconds = terminal.timed(model.fit_transform, documents.contents)
     if "documents-weighted" in model.certificate_:
         terminal.note(f"note: {model.certificate_['documents-weighted'].sentence}")
@@ -88,6 +87,7 @@ def read_inputs(files: Sequence[Path], inputs: dict[str, Any], vocabulary: Path 
     """Read documents as the options of a run said."""
     from nonneg.applications.topics.files import Documents, read_documents
 
+    warnings.filterwarnings("ignore", ".*no word of a topic")  # the certificate says it
     if not inputs["stdlib"]:
         return read_documents(
             files,
