@@ -334,8 +334,7 @@ class NMF(FactorizingEstimator):
         """Say that one or two columns account for most of the loss, if they do."""
         if self.scale is not None or data.is_weighted or not isinstance(data, LocalMatrix):
             return []
-        dominant = dominant_columns(data, beta)
-        if dominant is None:
+        if (dominant := dominant_columns(data, beta)) is None:
             return []
         (columns, share), names = dominant, getattr(self, "feature_names_in_", None)
         listed = ", ".join(str(at if names is None else names[at]) for at in columns)
