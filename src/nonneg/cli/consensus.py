@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
     whole = bool(np.all(values == np.rint(values)))
     if not whole:
         place = "the counts"
-        if not text:
+        if not text and options.layer is None and options.variable is None:
             with open_checked(options.file, "Reading a .h5ad file") as file:
                 layers = [f"--layer {name}" for name in file.get("layers", {}) if "count" in name.lower()]
                 place = next(iter(layers), "--variable raw/X" if "raw" in file else place)
