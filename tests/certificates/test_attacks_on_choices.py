@@ -144,7 +144,7 @@ def test_half_of_the_words_is_not_more_than_half():
 
 def test_topics_that_rest_on_few_documents_are_counted():
     sentence = statements(np.eye(2, 12), [1, 9])["topics-supported"].sentence
-    assert sentence.startswith("Fewer than 2 of 10 documents")
+    assert sentence.startswith("The main topic of fewer than 2 of 10 documents: topic 0 (1)")
     assert sentence.endswith("topic 0 (1).")
     assert statements(np.eye(2, 12), [2, 9])["topics-supported"].sentence.endswith("at least 2 documents.")
 
@@ -159,7 +159,7 @@ def test_the_least_exclusive_anchor_is_the_one_that_is_named():
     assert (found.number, found.quantities["mean_share"]) == (0.0, 0.5)
     found = statements(components, [4, 5], n_empty=3)["documents-covered"]
     assert (found.number, found.verdict) == (0.75, Verdict.FAILS)
-    assert found.sentence.startswith("3 of 12 documents contain no word of a topic")
+    assert found.sentence.startswith("Documents with no word of a topic, which belong to none: 3 of 12")
 
 
 def test_seed_words_without_weight_or_with_equal_weights_are_not_in_their_topic():

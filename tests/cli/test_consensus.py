@@ -45,7 +45,7 @@ def test_the_whole_job(h5ad, tmp_path, capsys):
     assert main([*words, "-o", str(folder), "--checkpoint", str(kept)]) == 0
     said = capsys.readouterr()
     assert said.out.startswith("3 programs are recommended, all of them stable.")
-    assert "1 feature without counts left out" in said.err
+    assert "1 gene without counts left out" in said.err
     n_genes = len(rows_of(folder / "gene_scores.tsv"))
     assert n_genes == len(rows_of(folder / "gene_tpm.tsv")) > 30
     assert len(rows_of(folder / "spectra.tsv")) == 30
@@ -180,3 +180,10 @@ def test_logarithms_are_noticed_and_the_layer_of_counts_is_named(h5ad, tmp_path,
     assert main([*words, "--layer", "raw_counts", "-o", str(tmp_path / "counts")]) == 0
     assert "logarithms" not in capsys.readouterr().err
     assert (tmp_path / "counts" / "gene_tpm.tsv").exists()
+    cells.raw = cells.copy()
+    del cells.layers["raw_counts"]
+    cells.write_h5ad(tmp_path / "logged.h5ad")
+    assert main([*words, "-o", str(tmp_path / "logs")]) == 0
+    assert "not in logarithms: pass --variable raw/X." in capsys.readouterr().err
+    assert main([*words, "--variable", "raw/X", "-o", str(tmp_path / "logs")]) == 0  # logarithms, too
+    assert "not in logarithms: pass the counts." in capsys.readouterr().err

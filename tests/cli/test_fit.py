@@ -217,6 +217,7 @@ def test_uncertainties_give_q_and_scaled_residuals(tmp_path, capsys):
     S = rng.uniform(0.05, 0.3, truth.shape)
     X = truth + S * rng.normal(size=truth.shape)
     X[3, 2] += 20 * S[3, 2]
+    X[:, 0], S[:, 0] = 1000 * X[:, 0], 1000 * S[:, 0]
     names = ["Date", *"ABCDEF"]
     for name, table, head in (("con", X, names), ("unc", S, names), ("other", S, ["Date", *"ABCDFE"])):
         rows = [
@@ -234,7 +235,9 @@ def test_uncertainties_give_q_and_scaled_residuals(tmp_path, capsys):
     assert found["q_robust"] == pytest.approx(np.sum(scaled[np.abs(scaled) <= 4] ** 2), rel=1e-6)
     assert found["q_expected"] == 30 * 6 - 2 * 36
     np.testing.assert_allclose(read_table(folder / "scaled_residuals.csv").X, scaled, rtol=1e-6, atol=1e-9)
-    assert "Q(true)" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "Q(true)" in said.out
+    assert "outweigh" not in said.err  # columns count by their uncertainties
     model = NMF(2, negative="keep", random_state=0).fit(X, uncertainty=S)
     assert 0.5 * found["q_true"] == pytest.approx(model.result_.loss, rel=1e-4)
     assert fit(tmp_path / "con.csv", tmp_path / "robust", *words, "--robust") == 0

@@ -59,7 +59,7 @@ def test_writes_topics_documents_and_a_report(folder, tmp_path, capsys, method):
 @pytest.mark.slow
 def test_the_docstrings_of_the_standard_library(tmp_path, capsys):
     out = tmp_path / "out"
-    assert main(["topics", "--stdlib", "-k", "6", "--quiet", "-o", str(out)]) == 0
+    assert main(["topics", "--stdlib", "-k", "12", "--quiet", "-o", str(out)]) == 0
     capsys.readouterr()
     record = json.loads((out / "result.json").read_text())
     assert record["data"]["n_documents"] > 1000
@@ -67,7 +67,7 @@ def test_the_docstrings_of_the_standard_library(tmp_path, capsys):
     assert any({"path", "directory"} <= words for words in tops)
     # Thousands of docstrings, and no topic of a few of them, such as the example bytes of pickletools.
     assert not any(topic["few_documents"] for topic in record["topics"])
-    assert {example["topic"] for example in record["examples"] if example["text"]} == set(range(6))
+    assert {example["topic"] for example in record["examples"] if example["text"]} == set(range(12))
 
 
 @pytest.mark.usefixtures("drawn")

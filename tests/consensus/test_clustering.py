@@ -101,20 +101,24 @@ def certified(stability=(0.9, 0.8), recurrence=(1.0, 0.6), error=1.02, best=0.5,
 def test_a_component_is_stable_from_the_threshold_on():
     statement = certified((0.8, 0.79), (0.6, 1.0))["stability"]
     assert statement.sentence == (
-        "1 of 2 components are stable: silhouette at least 0.8, and found by more than half of 10 restarts. "
+        "Stable components: 1 of 2 (silhouette at least 0.8, and found by more than half of 10 restarts). "
         "Not stable: component 1 (silhouette 0.79, in 100% of the restarts)."
     )
     assert (statement.number, statement.threshold, statement.holds) == (1, 2, False)
+    assert certified((0.796, 0.9), (0.6, 1.0))["stability"].holds  # which is shown as 0.80
     both = certified((0.8, 0.9), (0.6, 1.0))["stability"]
     assert both.holds
-    assert both.sentence.endswith("more than half of 10 restarts.")
+    assert both.sentence.endswith("more than half of 10 restarts).")
+    assert certified((0.5, 0.5), (1.0, 1.0))["stability"].sentence == both.sentence.replace(
+        "2 of 2", "0 of 2"
+    )
     assert certified((0.9, 0.9), (0.5, 1.0))["stability"].quantities["unstable"] == "0"
 
 
 @pytest.mark.parametrize(
     ("error", "words", "holds"),
-    [(1.02, "2% above that of the best of 10 restarts (threshold 5%)", True), (1.06, "6% above", False),
-     (0.97, "3% below", True), (1.0, "0% above", True)],
+    [(1.02, "2.0% above that of the best of 10 restarts (threshold 5%)", True), (1.06, "6.0% above", False),
+     (0.97, "3.0% below", True), (1.0, "0.0% above", True)],
 )  # fmt: skip
 def test_the_error_of_a_consensus_is_compared_with_that_of_the_best_restart(error, words, holds):
     found = certified(error=error)["consensus-error"]  # a loss of 0.5 is an error of 1

@@ -227,3 +227,10 @@ def test_entries_of_a_data_frame_are_named_by_row_and_column(value, said):
     )
     with pytest.raises(ValueError, match=said):
         NMF(1).fit(frame)
+
+
+def test_all_columns_of_text_are_named_at_once():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"day": pandas.to_datetime(["2024-01-05"]), "ash": [1.0], "kind": ["x"]})
+    with pytest.raises(TypeError, match=r"X\.drop\(columns=\['day', 'kind'\]\)"):
+        NMF(1).fit(frame)

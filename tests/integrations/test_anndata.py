@@ -276,7 +276,7 @@ def test_a_full_disk_that_hdf5_finds_is_named(adata, tmp_path, monkeypatch):
 def test_log_normalized_values_are_noticed_and_the_counts_are_named(adata):
     model = nonneg.ConsensusNMF(K, n_init=2, density_threshold=2.0, random_state=0)
     adata.uns["log1p"] = {"base": None}
-    with pytest.warns(NonnegWarning, match=r"adata\.X .* scanpy\.pp\.log1p, .* Pass layer='counts'"):
+    with pytest.warns(NonnegWarning, match=r"adata\.X .* scanpy\.pp\.log1p, .*matrix.adata, layer='counts'"):
         model.fit(adata)
     model.fit(annotated.matrix(adata, layer="counts"))  # without a word
     adata.raw = adata

@@ -18,7 +18,7 @@ NOT_CONVERGED = "The fit has not converged."
 # Statements without a headline are cautions: the answer may be good all the same, and often nothing is wrong.
 ADVICE = {
     # Convergence. A tolerance that was asked for and met is a caution at most.
-    "stationarity": Advice("Lower tol or raise max_iter where precision matters. solver='mu' keeps zeros."),
+    "stationarity": Advice("Lower tol or raise max_iter where precision matters."),
     "skew-gradient": Advice("Raise max_iter, or lower tol.", NOT_CONVERGED),
     "restarts-converged": Advice("Raise max_iter if components differ between restarts."),
     "eigenvectors": Advice(
@@ -60,8 +60,8 @@ ADVICE = {
         "One source has nearly all of the energy.",
     ),
     "topics-differ": Advice("Use fewer topics, or merge the two."),
-    "topics-supported": Advice("Use fewer topics, or merge those named here."),
-    "documents-covered": Advice("Lower min_df, or leave out documents without words."),
+    "topics-supported": Advice("Raise min_df to 5 or 10 (rare words make such topics), or merge them."),
+    "documents-covered": Advice("Leave them out, or lower min_df if they are many."),
     "anchors-exclusive": Advice("Use method='nmf', or choose other anchor words."),
     "seeds-in-their-topics": Advice("Choose seed words that occur in the same documents."),
     "column-balance": Advice("Use scale='max', or leave some columns out."),

@@ -70,10 +70,10 @@ def run(options: argparse.Namespace) -> None:
     whole = bool(np.all(values == np.rint(values)))
     if not whole:
         place = "the counts"
-        if not text:
+        if not text and options.layer is None and options.variable is None:
             with open_checked(options.file, "Reading a .h5ad file") as file:
                 layers = [f"--layer {name}" for name in file.get("layers", {}) if "count" in name.lower()]
-            place = next(iter(layers), place)
+                place = next(iter(layers), "--variable raw/X" if "raw" in file else place)
         terminal.note(
             "note: the data have entries that are not whole numbers, as after log-normalization. Programs "
             f"add up in counts, not in logarithms: pass {place}. No table of transcripts per million is "
@@ -81,11 +81,11 @@ def run(options: argparse.Namespace) -> None:
         )
     genes = counted = np.flatnonzero(np.asarray(counts.sum(axis=0)).ravel() > 0)
     if len(counted) < counts.shape[1]:
-        empty = words.counted(counts.shape[1] - len(counted), "feature")
+        empty = words.counted(counts.shape[1] - len(counted), "gene")
         terminal.note(f"note: {empty} without counts left out")
     if options.genes < len(counted):
         genes = np.sort(variable_genes(counts, options.genes))
-        terminal.note(f"factorizing the {len(genes):,} most variable of {len(counted):,} features")
+        terminal.note(f"factorizing the {len(genes):,} most variable of {len(counted):,} genes")
     names = table.column_names or [str(at) for at in range(counts.shape[1])]
     samples = table.row_names or [str(at) for at in range(counts.shape[0])]
     known, factorized = ([names[int(at)] for at in columns] for columns in (counted, genes))

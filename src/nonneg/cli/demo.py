@@ -20,7 +20,7 @@ def run(options: argparse.Namespace) -> None:
 
     folder = arguments.output_folder(options, "nonneg", "demo")
     table = Table(load_digits().data, source="handwritten digits", kind="npy")
-    terminal.progress(f"{len(table.X)} images of 8 x 8 pixels, 16 components")
+    terminal.progress(f"{len(table.X):,} images of 8 x 8 pixels, 16 components")
     model = NMF(16, random_state=0, verbose=int(not options.quiet))
     W, seconds = terminal.timed(model.fit_transform, table.X)
     record = describe_fit(model, table, seconds, W, image_shape=(8, 8))

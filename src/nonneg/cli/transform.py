@@ -206,7 +206,7 @@ def _of_table(model: Any, path: Path, options: argparse.Namespace) -> tuple[Reco
         terminal.note(
             "note: the columns were reordered to match the model"
             if table.X.shape[1] == read.X.shape[1]
-            else f"note: the model uses {table.X.shape[1]} of the {read.X.shape[1]} columns, by name"
+            else f"note: the model uses {table.X.shape[1]:,} of the {read.X.shape[1]:,} columns, by name"
         )
     elif (names is None) is not (read.column_names is None):
         which = "the model" if names is None else tables.table_name(read)

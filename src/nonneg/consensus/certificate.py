@@ -21,7 +21,8 @@ MAX_EXCESS = 0.05
 
 def are_stable(consensus: RankConsensus) -> Any:
     """Tell which components restarts agree on: tight clusters of their own, in more than half of them."""
-    return (consensus.stability >= STABLE) & (consensus.recurrence > MAJORITY)
+    # The two digits that are shown decide: 0.80 is not called less than 0.8.
+    return (np.round(consensus.stability, 2) >= STABLE) & (consensus.recurrence > MAJORITY)
 
 
 def consensus_certificate(
@@ -47,11 +48,15 @@ def _stability(consensus: RankConsensus) -> Statement:
         f"{at} ({measure} {stability[at]:.2f}, in {100 * recurrence[at]:.0f}% of the restarts)"
         for at in unstable
     )
-    exceptions = f" Not stable: component{'s' if len(unstable) > 1 else ''} {listed}." if unstable else ""
+    exceptions = (
+        f" Not stable: component{'s' if len(unstable) > 1 else ''} {listed}."
+        if 0 < len(unstable) < max(k, 2)
+        else ""
+    )
     return Statement(
         "stability",
-        f"{k - len(unstable)} of {k} components are stable: {measure} at least {STABLE}, and found by more "
-        f"than half of {consensus.n_restarts} restarts.{exceptions}",
+        f"Stable components: {k - len(unstable)} of {k} ({measure} at least {STABLE}, and found by more than "
+        f"half of {consensus.n_restarts} restarts).{exceptions}",
         float(k - len(unstable)),
         float(k),
         Verdict.FAILS if unstable else Verdict.HOLDS,
@@ -75,7 +80,7 @@ def _error(consensus: RankConsensus, resampled: bool) -> Statement:
     excess = consensus.error / best - 1.0
     return Statement(
         "consensus-error",
-        f"The error of the consensus is {100 * abs(excess):.2g}% {'above' if excess >= 0 else 'below'} that "
+        f"The error of the consensus is {100 * abs(excess):.1f}% {'above' if excess >= 0 else 'below'} that "
         f"of the best of {consensus.n_restarts} restarts (threshold {100 * MAX_EXCESS:.0f}%).",
         excess,
         MAX_EXCESS,
@@ -118,7 +123,8 @@ def recommended(ranks: Sequence[RankConsensus]) -> tuple[int, str]:
     if at == 0:
         return rank, (
             f"No number stands out: stability falls from the smallest candidate, {rank} components, on. "
-            f"Mean silhouettes: {curve}. More components may still be useful, but restarts agree less."
+            f"Mean silhouettes: {curve}. {'Try smaller numbers, too. ' * (rank > 2)}Larger ones may "
+            "still be useful, but restarts agree less."
         )
     if silhouettes[best] < STABLE:
         return rank, (

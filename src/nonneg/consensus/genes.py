@@ -58,7 +58,7 @@ def warn_of_logarithms(X: Any, data: DataMatrix, who: str) -> None:
     if np.all(values == np.rint(values)):
         return
     layers = [repr(name) for name in map(str, matrix.adata.layers) if "count" in name.lower()]
-    places = [f"layer={name} of nonneg.integrations.anndata.matrix" for name in layers[:1]]
+    places = [f"nonneg.integrations.anndata.matrix(adata, layer={name})" for name in layers[:1]]
     places += ["adata.raw.X"] if getattr(matrix.adata, "raw", None) is not None else []
     warn_user(
         f"{matrix.place} has entries that are not whole numbers"

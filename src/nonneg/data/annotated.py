@@ -164,16 +164,18 @@ def frame_labels(X: Any, *, unique: bool = False) -> tuple[Any, Any] | None:
             f"Expected a data frame with distinct column names, got {name!r} more than once. Rename its "
             "columns, or pass X.to_numpy()."
         )
+    bad: dict[Any, Any] = {}  # columns with a cell that is no number, and the first such cell
     for at, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
-        if getattr(dtype, "kind", "O") not in "OUSMm":  # which may be text, objects, dates and durations
-            continue
-        for row, value in zip(X.index, X.iloc[:, at], strict=True):
-            if not _is_number(value):
-                what = "text" if isinstance(value, str) else f"objects of type {type(value).__name__}"
-                raise DataTypeError(
-                    f"X contains {what}: row {row!r}, column {name!r} is {value!r}. Expected numbers; leave "
-                    f"the column out, for example X.drop(columns={name!r}), or convert it."
-                )
+        if getattr(dtype, "kind", "O") in "OUSMm":  # which may be text, objects, dates and durations
+            wrong = [cell for cell in zip(X.index, X.iloc[:, at], strict=True) if not _is_number(cell[1])]
+            bad |= {name: wrong[0]} if wrong else {}
+    if bad:
+        (name, (row, value)), *_ = bad.items()
+        what = "text" if isinstance(value, str) else f"objects of type {type(value).__name__}"
+        raise DataTypeError(
+            f"X contains {what}: row {row!r}, column {name!r} is {value!r}. Expected numbers; convert it, or "
+            f"leave it out, for example X.drop(columns={name if len(bad) == 1 else [*bad]!r})."
+        )
     return X.index, X.columns
 
 

@@ -334,14 +334,13 @@ class NMF(FactorizingEstimator):
         """Say that one or two columns account for most of the loss, if they do."""
         if self.scale is not None or data.is_weighted or not isinstance(data, LocalMatrix):
             return []
-        dominant = dominant_columns(data, beta)
-        if dominant is None:
+        if (dominant := dominant_columns(data, beta)) is None:
             return []
         (columns, share), names = dominant, getattr(self, "feature_names_in_", None)
         listed = ", ".join(str(at if names is None else names[at]) for at in columns)
         sentence = (
-            f"{100 * share:.1f}% of what the loss measures is in {len(columns)} of {data.shape[1]} columns "
-            f"({'number ' if names is None else ''}{listed}); the others count for the rest."
+            f"{100 * min(share, 0.9999):.4g}% of what the loss measures is in {len(columns)} of "
+            f"{data.shape[1]} columns ({'number ' * (names is None)}{listed}); the others count for the rest."
         )
         quantities = {"columns": listed, "n_columns": data.shape[1]}
         return [Statement("column-balance", sentence, share, HALF, Verdict.FAILS, quantities)]

@@ -151,10 +151,10 @@ def _bad_columns(
         for name, (at, (line, cell)) in zip(columns, bad.items(), strict=True)
     )
     return FileFormatError(
-        f"{path}: {listing}. Correct the cell, or leave it empty where missing entries are allowed "
-        "(`NMF` with missing='mask', `nonneg fit --missing mask`). If its column contains text, leave it out "
-        f"with --drop {shlex.quote(','.join(columns))}, or compare the components with it using "
-        "--label-column. If it is a name, pass header=True (--header) or index=True (--index)."
+        f"{path}: {listing}. Leave columns of text out with --drop {shlex.quote(','.join(columns))}; one of "
+        "known classes can go to --label-column instead. A single wrong cell can be corrected, or left empty "
+        "where missing entries are allowed (missing='mask', --missing mask). Names of columns or rows that "
+        "were read as entries need header=True (--header) or index=True (--index)."
     )
 
 

@@ -190,5 +190,5 @@ class StepCounter(_Line):
             ends = self.n_done == self.n_steps
             if self.verbose and (self._is_due() or ends):
                 seconds = (time.monotonic() - self._started) / self.n_done * (self.n_steps - self.n_done)
-                line = f"{self.name}: {self.n_done} of {self.n_steps} {what}"
+                line = f"{self.name}: {self.n_done:,} of {self.n_steps:,} {what}"
                 _show(line if ends else f"{line}, about {seconds:.0f} s left", ends=ends)

@@ -83,7 +83,7 @@ def curve(x: Any, y: Any, names: Sequence[str], spread: Any = None, mark: float 
         axes.plot(*point, "o", color=ACCENT, markersize=7)
         axes.annotate(f"{mark:g}", point, (0, 9), textcoords="offset points", ha="center", color=INK)
     if np.isfinite(values).any() and np.nanmin(values) > 0 and np.nanmax(values) > 10 * np.nanmin(values):
-        axes.set_yscale("log")
+        axes.set_yscale("log", subs=(2, 5))  # labels of more places would overlap
     if np.array_equal(at, np.round(at)):  # no fractions on an axis that counts, also where it counts to one
         axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     return drawing(figure, f"{names[1][:1].upper()}{names[1][1:]} against {names[0]}")

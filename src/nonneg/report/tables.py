@@ -28,7 +28,7 @@ _N_LISTED = 100  # maximum number of components and anchors listed: the stronges
 _N_COMPARED = 120  # maximum number of components in the clustergram
 _COMPONENTS = (
     "Every sample is approximately a sum of components with nonnegative weights. The share of a component is "
-    "the norm of its part of W H. Strongest components first; features and samples are shaded by weight."
+    "the norm of its part of W H. The darker a feature, the larger its weight."
 )
 _FACTORS = (
     "W says how much of each component is in each sample, H how much of each feature is in each component. "
@@ -103,7 +103,7 @@ def describe_fit(
         ["n_components", "relative_error", "n_iter", "seconds"],
         about,
         result,
-        hints=_outweighed(data, model.beta_loss, scale),
+        hints=_outweighed(data, model.beta_loss, scale) if residuals is None else (),
         remarks=[by_class and by_class[2], q and q["sentence"]],
         table=table,
         sections=[
@@ -323,7 +323,7 @@ def describe_consensus(
         **({} if seconds is None else {"seconds": seconds}),
     }
     unclear = len(ranks) == 1 or reason.startswith("No number stands out")
-    recommended = "" if unclear else " is recommended" if k == 1 else " are recommended"
+    answer = words.counted(k, one) + ("" if unclear else f" {'is' if k == 1 else 'are'} recommended")
     numbers, *compared = ([row[name] for row in ranks] for name in ("n_components", "stability", "error"))
     curves = drawings.curves(numbers, dict(zip(("stability", "error"), compared, strict=True)), f"{one}s", k)
     rows = words.rows_of(programs, "number", *measures, "top_genes", "name", "nearest", "cosine")
@@ -336,7 +336,7 @@ def describe_consensus(
     return Record(
         command,
         f"{of} of {about['source']}",
-        f"{words.counted(k, one)}{recommended}, {'all' if n_stable == k else n_stable} of them stable.",
+        f"{answer}, {'all' if n_stable == k else n_stable or 'none'} of them stable.",
         ["n_components", "mean_stability", "n_restarts"],
         about,
         result,
@@ -357,10 +357,10 @@ def _clustergram(best: Any, one: str) -> list[Any]:
     """Return the similarities of some components of all restarts, sorted by cluster."""
     shown = np.linspace(0, len(best.distances) - 1, min(_N_COMPARED, len(best.distances))).round().astype(int)
     near = 1.0 - best.distances[np.ix_(shown, shown)].astype(float) / np.sqrt(2.0)
+    outliers = f"; {words.counted(best.n_outliers, 'outlier')} unlike all others left out"
     note = (
-        f"The {words.counted(len(best.density), one)} of all restarts are compared; "
-        f"{words.counted(best.n_outliers, 'outlier')} unlike all others left out. Squares along the diagonal "
-        "are clusters that many restarts found."
+        f"The {words.counted(len(best.density), one)} of all restarts are compared"
+        f"{outliers * (best.n_outliers > 0)}. Squares along the diagonal are clusters that many found."
     )
     picture = (drawings.shades(near, 1.0), f"{one}s of all restarts, by cluster", None)
     return [note, block("pictures", pictures=[picture], kind="huge")]

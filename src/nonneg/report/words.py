@@ -54,7 +54,7 @@ def lead(data: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     """Say where data came from, how a run went about them, how long it took and why it stopped."""
     text = f"{data['source']} ({product(data['shape'])})" if "shape" in data else str(data["source"])
     text += f", {counted(data['n_missing'], 'cell')} missing" if data.get("n_missing") else ""
-    text += f", by {result['method']}" if "method" in result else ""
+    text += f", by {result['method']}" if result.get("method", "auto") != "auto" else ""
     text += f", in {seconds(result['seconds'])}" if "seconds" in result else ""
     if "stop_reason" in result:
         reason = result["stop_reason"]["sentence"].strip().rstrip(".").replace("`", "")

@@ -185,7 +185,7 @@ def test_wrong_anchors(planted):
 def test_empty_documents_are_counted_and_have_no_membership(planted):
     X = sp.csr_array(sp.vstack([planted.X, sp.csr_array((2, 300))]))
     for method in ("nmf", "kl", "spa"):
-        with pytest.warns(DataChangedWarning, match="2 of 152 documents contain no word of a topic"):
+        with pytest.warns(DataChangedWarning, match="Documents with no word of a topic: 2 of 152"):
             model = TopicModel(3, method=method, random_state=0).fit(X)
         assert model.certificate_["documents-covered"].number == pytest.approx(150 / 152)
         with pytest.warns(DataChangedWarning, match="1 of 1"):
@@ -277,7 +277,7 @@ def test_scikit_learn_contract(planted, method):
 
 def test_documents_whose_words_are_in_no_topic_are_counted():
     texts = ["cat dog pet", "dog pet cat", "bond stock", "stock bond market", "market bond"]
-    with pytest.warns(DataChangedWarning, match="documents contain no word of a topic"):
+    with pytest.warns(DataChangedWarning, match="Documents with no word of a topic"):
         TopicModel(1, method="spa").fit(texts)
 
 

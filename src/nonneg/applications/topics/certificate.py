@@ -37,12 +37,12 @@ def topic_statements(
 ) -> list[Statement]:
     """Say whether topics differ, what they rest on, and whether anchors are exclusive."""
     n = n_empty + int(n_documents.sum())
-    covered = f"{n_empty} of {n} documents contain no word of a topic: they belong to none."
+    covered = f"Documents with no word of a topic, which belong to none: {n_empty:,} of {n:,}."
     statements = [
         _differ(components, words),
         _supported(n_documents, min_documents),
         Statement(
-            "documents-covered", covered if n_empty else f"All {n} documents contain a word of a topic.",
+            "documents-covered", covered if n_empty else f"All {n:,} documents contain a word of a topic.",
             1.0 - n_empty / n, 1.0, Verdict.HOLDS if n_empty == 0 else Verdict.FAILS, {"n_empty": n_empty},
         ),
     ]  # fmt: skip
@@ -71,8 +71,7 @@ def _supported(n_documents: IntArray, limit: int) -> Statement:
     sentence = f"Every topic is the main topic of at least {least} documents."
     if len(few):
         listed = ", ".join(f"{topic} ({n_documents[topic]})" for topic in few)
-        sentence = f"Fewer than {limit} of {n_documents.sum()} documents have one of these as their main "
-        sentence += f"topic: topic {listed}."
+        sentence = f"The main topic of fewer than {limit} of {n_documents.sum():,} documents: topic {listed}."
     verdict = Verdict.FAILS if len(few) else Verdict.HOLDS
     return Statement("topics-supported", sentence, least, limit, verdict, {"n_few": len(few)})
 

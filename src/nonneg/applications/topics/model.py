@@ -715,7 +715,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         n_empty = int(np.sum(~(proportions.sum(axis=1) > 0)))
         if n_empty:
             warn_user(
-                f"{n_empty} of {len(proportions)} documents contain no word of a topic: their topic "
+                f"Documents with no word of a topic: {n_empty:,} of {len(proportions):,}. Their topic "
                 "proportions are zero.",
                 DataChangedWarning,
             )
