@@ -140,8 +140,9 @@ def test_another_version_on_the_workers_is_refused(dask_cluster, file, tmp_path,
 
 
 @pytest.mark.slow
-def test_a_worker_without_nonneg_is_refused(process_cluster, file, tmp_path, capsys):
-    (tmp_path / "nonneg.py").write_text("raise ImportError('there is none')")
+def test_a_worker_with_another_nonneg_is_refused(process_cluster, file, tmp_path, capsys):
+    (tmp_path / "nonneg-0.0.1.dist-info").mkdir()
+    (tmp_path / "nonneg-0.0.1.dist-info" / "METADATA").write_text("Name: nonneg\nVersion: 0.0.1\n")
     before, address = set(process_cluster.nthreads()), process_cluster.scheduler.address
     words = ["--no-nanny", "--nthreads", "1", "--memory-limit", "0", "--no-dashboard"]
     process = subprocess.Popen(
