@@ -232,6 +232,25 @@ def test_a_finite_answer_or_an_error_of_the_package(case, call):
         assert np.asarray(before == X).all() or "gaps" in case
 
 
+NO_COUNTS = (0, -1, 2.5, 1e30, float("nan"), "3", True, 10**30, np.float64(2), np.True_, 1j)
+
+
+WITHOUT = ("estimate_rank", "compare_ranks", "purify", "joint_diagonalize")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("call", [call for call in CALLS if call not in WITHOUT])
+def test_what_is_no_number_of_components_is_refused(call):
+    for k in NO_COUNTS:
+        with pytest.raises(NonnegError, match=r"n_(components|topics|communities|signatures|sources|endmem)"):
+            CALLS[call](PLAIN, k)
+
+
+def test_integers_of_numpy_are_numbers_of_components():
+    for call in ("NMF, auto", "non_negative_factorization"):
+        assert CALLS[call](PLAIN, np.int64(2))[1].shape == (2, 6)
+
+
 @pytest.mark.parametrize("call", CALLS)
 def test_the_contract_is_not_met_by_refusing_everything(call):
     with warnings.catch_warnings():

@@ -78,7 +78,7 @@ def test_forms_that_are_refused(X, error, said):
             {"n_components": 0},
             r"The 'n_components' parameter of NMF must be an int in the range \[1, inf\).*Got 0",
         ),
-        ({"n_components": True}, "n_components must be a positive number of components.*got True"),
+        ({"n_components": True}, "n_components must be a number, not True or False; got True"),
         ({"n_components": -2}, r"'n_components' parameter of NMF.*Got -2"),
         ({"n_components": 2.5}, r"'n_components' parameter of NMF.*Got 2.5"),
         ({"n_components": 61}, "n_components=61 is larger than both sides of X, 60 x 40.*at most 60"),
