@@ -323,13 +323,13 @@ def test_what_is_no_table_of_numbers_is_refused_by_the_package(case, model):
         MODELS[model].fit(REFUSED[case])
 
 
-@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "lil"])
 @pytest.mark.parametrize("place", [99, -1])
 @pytest.mark.parametrize("call", ["NMF", "factorize", "topics", "communities", "mask"])
 def test_indices_outside_of_a_sparse_matrix_are_refused(layout, place, call):
     X = scipy.sparse.csr_array(PLAIN[:6] * (PLAIN[:6] > 0.3)).asformat(layout)
-    parts = X.coords[1] if layout == "coo" else X.indices
-    parts[3] = place
+    parts = X.coords[1] if layout == "coo" else X.rows[3] if layout == "lil" else X.indices
+    parts[0 if layout == "lil" else 3] = place
     calls = {
         "NMF": lambda: nonneg.NMF(2).fit(X),
         "factorize": lambda: nonneg.factorize(X, 2),
@@ -339,6 +339,21 @@ def test_indices_outside_of_a_sparse_matrix_are_refused(layout, place, call):
     }
     with pytest.raises(InvalidDataError, match=r"Damaged indices of the sparse (X|graph|mask)"):
         calls[call]()
+
+
+def damaged_lists(part, value):
+    X = scipy.sparse.lil_array(PLAIN)
+    getattr(X, part)[3] = value
+    return X
+
+
+@pytest.mark.parametrize("part", ["rows", "data"])
+@pytest.mark.parametrize("value", [[1], None, ["a"] * 6, [0.5] * 7])
+def test_lists_that_do_not_belong_together_are_refused(part, value):
+    with pytest.raises(InvalidDataError, match=r"Damaged indices of the sparse X"):
+        nonneg.NMF(2).fit(damaged_lists(part, value))
+    with pytest.raises(InvalidDataError, match=r"Damaged indices of the sparse mask"):
+        nonneg.factorize(PLAIN, 2, mask=damaged_lists(part, value))
 
 
 @pytest.mark.parametrize(
