@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from nonneg import NMF, ConeNMF, PurificationNMF, SeparableNMF, factorize
-from nonneg.exceptions import NonnegError
+from nonneg.exceptions import InvalidDataError, NonnegError
 
 
 def changed(X, value, at=(2, 3)):
@@ -227,3 +227,17 @@ def test_entries_of_a_data_frame_are_named_by_row_and_column(value, said):
     )
     with pytest.raises(ValueError, match=said):
         NMF(1).fit(frame)
+
+
+@pytest.mark.parametrize("size", [1e-20, 1e-100])
+def test_weights_beyond_the_range_of_single_precision_are_refused(size):
+    X = np.random.default_rng(0).random((20, 6)).astype(np.float32)
+    uncertainty = np.full(X.shape, 0.1)
+    uncertainty[3, 2] = size
+    with pytest.raises(InvalidDataError, match=r"weights.* (float32|leave the range of float32)"):
+        NMF(2).fit(X, uncertainty=uncertainty)
+    with pytest.raises(InvalidDataError, match=r"1 / uncertainty\^2, overflow in float32.*float64"):
+        NMF(2).fit(X, uncertainty=size * (1 + X.astype(float)))
+    assert np.isfinite(
+        NMF(2, max_iter=5, tol=0).fit(X.astype(float), uncertainty=1e-18 * (1 + X)).components_
+    ).all()
