@@ -100,7 +100,12 @@ def checked_indices(matrix: Any, name: str = "X") -> Any:
                 raise ValueError("indptr must not fall")
             # The full check shortens arrays; a shallow copy loses nothing.
             copy(matrix).check_format(full_check=True)
-    except ValueError as error:
+        elif layout == "lil":
+            for _, columns, values in zip(range(matrix.shape[0]), matrix.rows, matrix.data, strict=True):
+                inside = all(column in range(matrix.shape[1]) for column in columns)
+                if not inside or len(columns) != len(np.array(values, dtype=matrix.dtype)):
+                    raise ValueError(f"a list of columns {columns} beside a list of {len(values)} entries")
+    except (TypeError, ValueError) as error:
         raise InvalidDataError(f"Damaged indices of the sparse {name}: {error}. Build it again.") from error
     return matrix
 

@@ -232,6 +232,25 @@ def test_a_finite_answer_or_an_error_of_the_package(case, call):
         assert np.asarray(before == X).all() or "gaps" in case
 
 
+NO_COUNTS = (0, -1, 2.5, 1e30, float("nan"), "3", True, 10**30, np.float64(2), np.True_, 1j)
+
+
+WITHOUT = ("estimate_rank", "compare_ranks", "purify", "joint_diagonalize")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("call", [call for call in CALLS if call not in WITHOUT])
+def test_what_is_no_number_of_components_is_refused(call):
+    for k in NO_COUNTS:
+        with pytest.raises(NonnegError, match=r"n_(components|topics|communities|signatures|sources|endmem)"):
+            CALLS[call](PLAIN, k)
+
+
+def test_integers_of_numpy_are_numbers_of_components():
+    for call in ("NMF, auto", "non_negative_factorization"):
+        assert CALLS[call](PLAIN, np.int64(2))[1].shape == (2, 6)
+
+
 @pytest.mark.parametrize("call", CALLS)
 def test_the_contract_is_not_met_by_refusing_everything(call):
     with warnings.catch_warnings():
@@ -304,13 +323,13 @@ def test_what_is_no_table_of_numbers_is_refused_by_the_package(case, model):
         MODELS[model].fit(REFUSED[case])
 
 
-@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "lil"])
 @pytest.mark.parametrize("place", [99, -1])
 @pytest.mark.parametrize("call", ["NMF", "factorize", "topics", "communities", "mask"])
 def test_indices_outside_of_a_sparse_matrix_are_refused(layout, place, call):
     X = scipy.sparse.csr_array(PLAIN[:6] * (PLAIN[:6] > 0.3)).asformat(layout)
-    parts = X.coords[1] if layout == "coo" else X.indices
-    parts[3] = place
+    parts = X.coords[1] if layout == "coo" else X.rows[3] if layout == "lil" else X.indices
+    parts[0 if layout == "lil" else 3] = place
     calls = {
         "NMF": lambda: nonneg.NMF(2).fit(X),
         "factorize": lambda: nonneg.factorize(X, 2),
@@ -320,6 +339,21 @@ def test_indices_outside_of_a_sparse_matrix_are_refused(layout, place, call):
     }
     with pytest.raises(InvalidDataError, match=r"Damaged indices of the sparse (X|graph|mask)"):
         calls[call]()
+
+
+def damaged_lists(part, value):
+    X = scipy.sparse.lil_array(PLAIN)
+    getattr(X, part)[3] = value
+    return X
+
+
+@pytest.mark.parametrize("part", ["rows", "data"])
+@pytest.mark.parametrize("value", [[1], None, ["a"] * 6, [0.5] * 7])
+def test_lists_that_do_not_belong_together_are_refused(part, value):
+    with pytest.raises(InvalidDataError, match=r"Damaged indices of the sparse X"):
+        nonneg.NMF(2).fit(damaged_lists(part, value))
+    with pytest.raises(InvalidDataError, match=r"Damaged indices of the sparse mask"):
+        nonneg.factorize(PLAIN, 2, mask=damaged_lists(part, value))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from nonneg import NMF, ConeNMF, PurificationNMF, SeparableNMF, factorize
-from nonneg.exceptions import NonnegError
+from nonneg.exceptions import InvalidDataError, NonnegError
 
 
 def changed(X, value, at=(2, 3)):
@@ -78,7 +78,7 @@ def test_forms_that_are_refused(X, error, said):
             {"n_components": 0},
             r"The 'n_components' parameter of NMF must be an int in the range \[1, inf\).*Got 0",
         ),
-        ({"n_components": True}, "n_components must be a positive number of components.*got True"),
+        ({"n_components": True}, "n_components must be a number, not True or False; got True"),
         ({"n_components": -2}, r"'n_components' parameter of NMF.*Got -2"),
         ({"n_components": 2.5}, r"'n_components' parameter of NMF.*Got 2.5"),
         ({"n_components": 61}, "n_components=61 is larger than both sides of X, 60 x 40.*at most 60"),
@@ -234,3 +234,17 @@ def test_all_columns_of_text_are_named_at_once():
     frame = pandas.DataFrame({"day": pandas.to_datetime(["2024-01-05"]), "ash": [1.0], "kind": ["x"]})
     with pytest.raises(TypeError, match=r"X\.drop\(columns=\['day', 'kind'\]\)"):
         NMF(1).fit(frame)
+
+
+@pytest.mark.parametrize("size", [1e-20, 1e-100])
+def test_weights_beyond_the_range_of_single_precision_are_refused(size):
+    X = np.random.default_rng(0).random((20, 6)).astype(np.float32)
+    uncertainty = np.full(X.shape, 0.1)
+    uncertainty[3, 2] = size
+    with pytest.raises(InvalidDataError, match=r"weights.* (float32|leave the range of float32)"):
+        NMF(2).fit(X, uncertainty=uncertainty)
+    with pytest.raises(InvalidDataError, match=r"1 / uncertainty\^2, overflow in float32.*float64"):
+        NMF(2).fit(X, uncertainty=size * (1 + X.astype(float)))
+    assert np.isfinite(
+        NMF(2, max_iter=5, tol=0).fit(X.astype(float), uncertainty=1e-18 * (1 + X)).components_
+    ).all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -108,3 +110,15 @@ def test_what_has_no_known_noise_says_so():
         estimate_errors(model, X, uncertainty=deviations, method="jackknife")
     with pytest.raises(InvalidParameterError, match="level"):
         estimate_errors(model, X, uncertainty=deviations, level=90)
+
+
+def test_a_fit_with_uncertainties_needs_at_most_three_times_the_memory_of_the_data():
+    rng = np.random.default_rng(0)
+    X, uncertainty = rng.random((2000, 1000)), 0.1 + rng.random((2000, 1000))
+    tracemalloc.start()
+    try:
+        NMF(20, max_iter=1, tol=0, n_jobs=2, random_state=0).fit(X, uncertainty=uncertainty)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= 3.0 * X.nbytes

@@ -139,6 +139,21 @@ def test_it_says_that_it_has_not_converged(planted):
         MinVolNMF(4, init=planted.X[:4], max_iter=2).fit(planted.X)
 
 
+def test_numbers_at_the_end_of_the_range_end_in_an_answer_or_an_error_of_the_package(planted):
+    for seed in range(5):
+        X = planted.X[:20] * 10.0 ** np.random.default_rng(seed).integers(-90, 90, (20, 1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = MinVolNMF(3, max_iter=5).fit(X)
+        assert np.isfinite(model.components_).all()
+        assert "nan" not in str(model.certificate_)
+    for options in ({"noise": 1e300}, {"lam": 1e300}):
+        with pytest.raises(InvalidDataError, match=r"products of its squares overflow"):
+            MinVolNMF(3, **options).fit(planted.X)
+    with pytest.raises(InvalidDataError, match=r"The largest entry of X is .*e\+150"):
+        MinVolNMF(3).fit(planted.X * np.where(np.arange(400) % 2, 1e-150, 1e150)[:, None])
+
+
 def test_wrong_parameters_are_named(planted):
     with pytest.raises(UnknownNameError, match="init"):
         MinVolNMF(4, init="spca").fit(planted.X)

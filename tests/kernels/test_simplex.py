@@ -67,6 +67,16 @@ def test_the_answer_does_not_depend_on_the_guess(pivoting):
         np.testing.assert_allclose(rows, expected, atol=1e-11)
 
 
+@pytest.mark.parametrize("exponent", [-600, 600])
+def test_the_unit_of_the_data_does_not_change_the_answer(pivoting, exponent):
+    rng = np.random.default_rng(0)
+    points = rng.random((4, 6))
+    gram, cross = points @ points.T, rng.random((20, 6)) @ points.T
+    unit = 2.0**exponent
+    expected, scaled = (pivoting(gram * u, cross * u, start=None)[0] for u in (1.0, unit))
+    np.testing.assert_allclose(scaled, expected, atol=1e-12)
+
+
 def test_corners_and_middles_come_out_exactly(pivoting):
     rng = np.random.default_rng(1)
     points = rng.random((6, 9))

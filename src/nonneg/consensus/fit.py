@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,7 @@ class ConsensusProblem:
 
 def candidates_of(n_components: Any, caller: str) -> list[int]:
     """Return the candidates in ascending order."""
-    values = np.asarray(list(n_components) if isinstance(n_components, Iterable) else [n_components])
+    values = np.asarray(list(n_components) if np.iterable(n_components) else [n_components])
     whole = values.size > 0 and values.ndim == 1 and values.dtype.kind in "iu" and (values >= 1).all()
     if not whole:
         raise InvalidParameterError(

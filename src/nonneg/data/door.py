@@ -238,8 +238,7 @@ def _check_form(X: MatrixLike, who: str) -> None:
         )
     dtype = X.dtype
     if isinstance(dtype, np.dtype):
-        kind = str(dtype.kind)
-        good = kind in "biuf"
+        kind, good = str(dtype.kind), dtype.kind in "biuf"
     else:
         kind = "c" if "complex" in str(dtype) else str(dtype)
         # Of tensors that are the chunks of a Dask array as well.
@@ -278,14 +277,11 @@ def _checked_mask(mask: Any, shape: Any) -> Any:
 
 
 def _checked_weights(weights: Any, n_rows: int) -> Array:
-    value = weights
-    if np.isscalar(weights):
-        weights = np.full(n_rows, weights)
     try:
-        weights = to_numpy(weights, np.float64)
+        weights = to_numpy(np.full(n_rows, weights) if np.isscalar(weights) else weights, np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidParameterError(
-            f"Expected sample_weight as {n_rows} numbers, one per sample, got {str(value)[:60]!r}."
+            f"Expected sample_weight as {n_rows} numbers, one per sample, got {str(weights)[:60]!r}."
         ) from error
     if weights.ndim != 1 or len(weights) != n_rows:
         raise ShapeError(
@@ -354,13 +350,18 @@ def check_entries(
 
 def _check_size(data: DataMatrix, high: float, who: str) -> None:
     limits = np.finfo(numpy_dtype(data.dtype))
-    square = high * high
-    if high > 0 and not float(limits.tiny) <= square <= float(limits.max) / (data.shape[0] * data.shape[1]):
+    most = float(limits.max) / (data.shape[0] * data.shape[1])
+    if high > 0 and not float(limits.tiny) <= high * high <= most:
         i, j, value = locate(data, lambda xp, block: xp.abs(block) == high)
-        what, power = ("overflow", "divide") if square > 1 else ("vanish", "multiply")
+        what, power = ("overflow", "divide") if high > 1 else ("vanish", "multiply")
         raise InvalidDataError(
             f"The largest entry of X, [{i}, {j}], is {value:.3g}: sums of squares {what} in {limits.dtype}. "
             f"{who} needs other units; {power} X by a power of ten."
+        )
+    if data.is_weighted and not data.squared_norm() <= most:
+        raise InvalidDataError(
+            f"Squares of X times their weights, which are 1 / uncertainty^2, overflow in {limits.dtype}. "
+            "Divide the weights, or multiply the uncertainties, by a power of ten, or pass X in float64."
         )
 
 

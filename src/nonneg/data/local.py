@@ -43,7 +43,8 @@ def _dense(X: Any, weights: Any, mask: Any) -> DenseMatrix:
 def _dense_mask(X: Any, mask: Any) -> Array:
     """Return a mask or weights of entries as an array beside X."""
     if isinstance(mask, EntryWeights):
-        return to_device(mask.dense(), X, X.dtype)
+        with np.errstate(over="ignore"):  # the door refuses what overflows
+            return to_device(mask.dense(), X, X.dtype)
     xp = array_namespace(X)
     return xp.astype(to_device(mask.toarray() if sp.issparse(mask) else mask, X), xp.bool)
 

@@ -28,7 +28,7 @@ from nonneg.data.annotated import annotated_matrix
 from nonneg.data.door import Request, wrap
 from nonneg.data.sparse import on_host
 from nonneg.estimators.saving import Fields, Names, SavableEstimator, StoredArray
-from nonneg.exceptions import InvalidParameterError, ShapeError, UnsupportedInputError
+from nonneg.exceptions import ShapeError, UnsupportedInputError
 from nonneg.iteration import History, Progress, StopReason
 from nonneg.iteration.progress import announce
 from nonneg.solvers.registry import beta_of
@@ -360,10 +360,6 @@ def rank_of(model: Any, data: DataMatrix, W: Any = None, H: Any = None, **option
     vars(model).pop("rank_estimate_", None)
     if model.n_components is None:
         return data.shape[1]
-    if isinstance(model.n_components, bool):
-        raise InvalidParameterError(
-            f"n_components must be a positive number of components, 'auto' or None, got {model.n_components}."
-        )
     if model.n_components != "auto":
         return int(model.n_components)
     for factor, axis in ((H, 0), (W, 1)):

@@ -179,23 +179,23 @@ class _Problem:
         weights = np.ones_like(X)
         if data.observed is not None:
             weights = to_float64(data.observed.dense_rows(0, len(X)))
-        seen = weights > 0
-        deviations = np.where(seen, 1.0 / np.sqrt(np.where(seen, weights, 1.0)), 0.0)
+        deviations = np.where(weights > 0, weights, np.inf) ** -0.5
         if not data.is_weighted:
-            k = Ht.shape[1]
-            n_free = max(int(seen.sum()) - k * (sum(X.shape) - k), 1)
-            deviations = deviations * math.sqrt(2 * float(loss or 0.0) / n_free)
+            n_free = np.count_nonzero(deviations) - Ht.shape[1] * (sum(X.shape) - Ht.shape[1])
+            deviations = deviations * math.sqrt(2 * float(loss or 0.0) / max(n_free, 1))
         return cls(W, np.ascontiguousarray(Ht), deviations, data.observed, X, penalties)
 
     def bootstrap(self, n_resamples: int, level: float, rng: np.random.Generator) -> ErrorEstimate:
         """Fit resamples, and turn the quantiles of their factors around the estimate."""
         # From the minimum near the estimate, which itself need not have converged.
         estimate = self._fitted(self.X, self.W, self.Ht)
-        model, k = estimate[0] @ estimate[1].T, self.Ht.shape[1]
+        model, k = (estimate[0] @ estimate[1].T) * (self.deviations > 0), self.Ht.shape[1]
         drawn = [np.full((n_resamples, *factor.shape), np.nan) for factor in estimate]
         for at in range(n_resamples):
-            noise = self.deviations * rng.standard_normal(model.shape)
-            fitted = self._fitted(model + noise, *estimate)
+            resample = rng.standard_normal(model.shape)
+            resample *= self.deviations
+            resample += model
+            fitted = self._fitted(resample, *estimate)
             with np.errstate(invalid="ignore", divide="ignore"):  # constant columns resemble none
                 alike = np.nan_to_num(np.corrcoef(estimate[0], fitted[0], rowvar=False))[:k, k:]
             own, other = linear_sum_assignment(-alike)
@@ -215,7 +215,7 @@ class _Problem:
         return ErrorEstimate("bootstrap", level, self.Ht.T, self.W, H_low.T, H_high.T, W_low, W_high, seen)
 
     def _fitted(self, X: FloatArray, W: FloatArray, Ht: FloatArray) -> tuple[FloatArray, FloatArray]:
-        data = DenseMatrix(np.where(self.deviations > 0, X, 0.0), np, observed=self.observed)
+        data = DenseMatrix(X, np, observed=self.observed)
         options: dict[str, Any] = {"max_iter": MAX_ITER, "tol": TOL, "accelerate": False}
         fitted = hals(data, W, Ht, penalties=self.penalties, **options).state
         # The columns of W get the means of those of the estimate.
@@ -227,9 +227,8 @@ class _Problem:
         """Move the mean contribution of each component to each feature as far as noise explains."""
         W, Ht = self._fitted(self.X, self.W, self.Ht)
         weights = np.where(self.deviations > 0, self.deviations, np.inf) ** -2
-        allowed = 0.5 * float(
-            chi2.ppf(level, 1)
-        )  # rise of half the sum of squares, in variances of the noise
+        # The rise of half the sum of squares, in variances of the noise.
+        allowed = 0.5 * float(chi2.ppf(level, 1))
         ends = np.zeros((2, *Ht.shape))
         for side, j, a in np.ndindex(*ends.shape):
             ends[side, j, a] = _displaced(self.X, weights, W, Ht, j, a, 1.0 - 2.0 * side, allowed)

@@ -584,7 +584,7 @@ def non_negative_factorization(
     >>> W, H, n_iter = non_negative_factorization(X, n_components=2, init="random", random_state=0)
     """
     model = NMF(
-        init=init, solver=solver, beta_loss=beta_loss, tol=tol, max_iter=max_iter,
+        n_components, init=init, solver=solver, beta_loss=beta_loss, tol=tol, max_iter=max_iter,
         random_state=random_state, alpha_W=alpha_W, alpha_H=alpha_H, l1_ratio=l1_ratio, verbose=verbose,
         shuffle=shuffle, device=device,
     )  # fmt: skip
@@ -597,7 +597,7 @@ def non_negative_factorization(
         if W is not None:
             warn_user("When update_H=False, the provided initial W is not used.", RuntimeWarning)
         H = _same_dtype(H, X, "H")
-        k = n_components if isinstance(n_components, int) else np.shape(H)[0]
+        k: Any = np.shape(H)[0] if n_components in ("auto", None) else n_components
         model.components_ = check_factor(H, (k, X.shape[1]), "H", zeros=True)
         model.n_features_in_ = X.shape[1]
         return model.transform(X), H, 1
@@ -605,10 +605,9 @@ def non_negative_factorization(
         W, H = _same_dtype(W, X, "W"), _same_dtype(H, X, "H")
     elif W is not None or H is not None:
         model.init = init or "random"  # given factors are ignored, with a warning
-    k = n_components if isinstance(n_components, int) else X.shape[1]
-    if n_components == "auto" and init == "custom":
-        k = next((n for n in (np.shape(H)[:1], np.shape(W)[1:]) if n), (k,))[0]
-    result = model.set_params(n_components=k).fit(X, W=W, H=H).result_
+    if n_components == "auto" and (init != "custom" or W is H is None):
+        model.n_components = None
+    result = model.fit(X, W=W, H=H).result_
     return result.W, model.components_, result.n_iter
 
 

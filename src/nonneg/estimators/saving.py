@@ -10,6 +10,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from pathlib import Path
 from types import FunctionType
 from typing import Any, ClassVar
@@ -177,6 +178,10 @@ class SavableEstimator(BaseEstimator):
             super()._validate_params()
         except RejectedParameterError as error:
             raise InvalidParameterError(str(error)) from None
+        for name, value in self.get_params(deep=False).items():
+            kinds = self._parameter_constraints.get(name, ())
+            if isinstance(value, bool) and any(getattr(kind, "type", None) is Integral for kind in kinds):
+                raise InvalidParameterError(f"{name} must be a number, not True or False; got {value}.")
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted model to a file of arrays and JSON, without pickle.

@@ -57,12 +57,12 @@ def simplex_pivoting(
     gram = np.ascontiguousarray(gram, dtype=np.float64)
     # The minimizers with free signs and sum 1, and their derivative by c.
     sums = inverse.sum(axis=1)
-    projector = np.ascontiguousarray(inverse - np.outer(sums, sums) / sums.sum())
-    full = np.ascontiguousarray(cross.astype(np.float64) @ projector + sums / sums.sum())
+    shares = sums / sums.sum()  # products of sums vanish where entries of G are larger than 1e154
+    projector = np.ascontiguousarray(inverse - np.outer(sums, shares))
+    full = np.ascontiguousarray(cross.astype(np.float64) @ projector + shares)
     rows = np.array(full if start is None else start, dtype=cross.dtype, order="C")
-    unsolved = np.zeros(n_rows, dtype=bool)
+    targets, unsolved = np.ascontiguousarray(cross), np.zeros(n_rows, dtype=bool)
     threads = team_size(float(n_rows) * k * k * k / 8)
-    targets = np.ascontiguousarray(cross)
     compiled.simplex_pivoting(rows, gram, projector, full, targets, unsolved, max_pivots, threads)
     return rows, unsolved
 

@@ -25,8 +25,8 @@ from nonneg.kernels import beta_products as beta_kernels
 from nonneg.kernels.nonzeros import ratio_sums
 from nonneg.losses.penalties import Penalties
 
-# Entries of W H in memory at a time: two megabytes per thread, or enough work for a GPU.
-BLOCK_ENTRIES = 1 << 18
+# Entries of W H in memory at a time: half a megabyte per thread, or enough work for a GPU.
+BLOCK_ENTRIES = 1 << 16
 ARRAY_ENTRIES = 1 << 24
 # Part of the mean of the data below which second derivatives for 1 < beta < 2 are bounded.
 CURVATURE_BOUND = 1e-3

@@ -25,6 +25,7 @@ from nonneg.minvol.descent import State, minimize_volume
 from nonneg.minvol.initialization import INITS, initial_components
 from nonneg.minvol.noise import NoiseLevel, noise_level
 from nonneg.minvol.problem import Problem, simplex_weights
+from nonneg.separable.select import LARGEST, SMALLEST
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,14 @@ def minimum_volume(
             f"n_components={k} is larger than the number of samples, {data.shape[0]}: a simplex with fewer "
             f"vertices contains them all."
         )
+    sizes = {"The largest entry of X": max(map(abs, data.extremes())), "noise": noise, "The root of lam": lam}
+    for name, value in sizes.items():
+        size = math.sqrt(value or 0.0) if value is lam else float(value or 0.0)
+        if size and not SMALLEST < size < LARGEST:
+            raise InvalidDataError(
+                f"{name} is {size:.3g}: products of its squares overflow or vanish. Divide X and noise by "
+                "the largest entry of X, and lam by its square; the components are divided by it, too."
+            )
     verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
     fixed = _given_components(init, (k, data.shape[1]))
     with threads(n_jobs):

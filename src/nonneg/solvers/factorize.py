@@ -47,8 +47,8 @@ LARGEST = float(np.finfo(np.float64).max)
 # Changes of the error below this are rounding: no tolerance is advised there.
 SMALLEST_TOL = 1e-12
 NOT_A_NUMBER = (
-    "The loss became NaN: products of entries of X leave the range of {dtype}. {caller} needs other units "
-    "or a higher precision; divide X by its mean, or use float64."
+    "The loss became NaN: products of entries of X and of weights leave the range of {dtype}. {caller} needs "
+    "other units or a higher precision; divide X by its mean, scale weights likewise, or use float64."
 )
 
 

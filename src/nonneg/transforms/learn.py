@@ -14,6 +14,7 @@ from nonneg._arrays import to_numpy
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg.iteration import Progress
+from nonneg.solvers.factorize import checked_rank
 from nonneg.transforms.covariances import FrameCovariances, check_eps0, frame_covariances
 from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.joint_diagonalization import joint_diagonalize
@@ -117,7 +118,7 @@ def learn_transform(
     """
     method = METHODS.name_of(method)
     data = Y if isinstance(Y, FrameCovariances) else frame_covariances(Y)
-    n_components = checked_count("n_components", n_components, 1)
+    n_components = checked_rank(n_components, (data.n_frames, data.frame_length), "learn_transform")
     n_init = checked_count("n_init", n_init, 1)
     params = checked_method_params(method, method_params)
     options = method_options(method, eps0=eps0, **params)

@@ -81,3 +81,14 @@ def test_endmembers_that_are_dim_or_too_bright_are_said(spectra, residual, verdi
     found = image_statements(image([60.0, 40.0, 1.0], 10 * residual**2), spectra)[-1]
     assert (found.name, found.verdict) == ("endmember-brightness", verdict)
     assert word in found.sentence
+
+
+def test_the_bound_is_below_the_error_where_all_sums_are_rounded_in_one_direction():
+    pixels = np.repeat(0.1 * np.array([[1.0, 1.1, 0.3, 0.9, 1.0]]), 1000, axis=0)
+    found = Mixtures(np.zeros((1, 1)), np.zeros(1), np.zeros((5, 5)))
+    for _ in range(200):
+        found.gram += pixels.T @ pixels
+        found.n_pixels += len(pixels)
+    statement = image_statements(found, pixels[:1])[0]
+    assert statement.quantities["lower_bound"] == 0.0  # that of copies of one pixel
+    assert statement.verdict == Verdict.HOLDS

@@ -20,6 +20,7 @@ from nonneg.certificates.stationarity import normalized, ratio_residual, station
 from nonneg.estimators.nmf import NMF
 from nonneg.iteration import Checkpoint, RelativeDecrease, Run, iterate
 from nonneg.iteration.progress import reporter
+from nonneg.solvers.factorize import checked_rank
 from nonneg.solvers.result import FactorizationResult
 
 # librosa's n_fft = 2048 at its default rate of 22050 Hz, in seconds; lengths that are tried, in this unit.
@@ -174,7 +175,7 @@ def fit_spectrogram(
     bands = pooled(V)
     model, best = Model(bands, continuity), None
     for number, random in enumerate(generator(search["random_state"]).spawn(search["n_init"])):
-        initial = noise_factors(bands, k, random)
+        initial = noise_factors(bands, checked_rank(k, V.shape, "SourceSeparation"), random)
         key = (continuity, bands, initial.W, initial.H)
         run = model.run(initial, **_loop(search, f"{name}-{number}", *key))
         if best is None or run.history.loss[-1] < best.history.loss[-1]:
@@ -219,8 +220,7 @@ def encode_spectrogram(V: FloatArray, H: FloatArray, continuity: float, search: 
     W = np.repeat(bands.sum(axis=1, keepdims=True) / total, len(H), axis=1)
     options = _loop(search | {"checkpoint": None, "callback": None, "verbose": 0}, "", continuity)
     run = Model(bands, continuity).run(Factors(W, templates), update_H=False, **options)
-    activations: FloatArray = run.state.W.astype(V.dtype)
-    return activations
+    return np.asarray(run.state.W, dtype=V.dtype)
 
 
 def pooled(V: FloatArray) -> FloatArray:

@@ -92,10 +92,12 @@ def image_statements(mixtures: Mixtures, endmembers: FloatArray) -> list[Stateme
 
 def _error_statement(mixtures: Mixtures, k: int) -> Statement:
     error = mixtures.relative_error
-    energies = np.clip(np.linalg.eigvalsh(mixtures.gram)[::-1], 0.0, None)
-    # Products of bands carry half the digits: each eigenvalue may be wrong by rounding of the largest one.
-    rounding = 4.0 * k * math.sqrt(len(energies)) * float(np.finfo(np.float64).eps)
-    bound = math.sqrt(max(float(energies[k:].sum() / energies.sum()) - rounding, 0.0))
+    square, values = float(np.trace(mixtures.gram)), np.linalg.eigvalsh(mixtures.gram)[::-1]
+    # The worst rounding, as in `nonneg.data.spectral`: of sums over all pixels, and of the eigenvalues.
+    sums = (mixtures.n_pixels + len(values)) * square
+    rounding = (k + 1) * sums + 4.0 * k * math.sqrt(len(values)) * float(values[0])
+    most = float(values[:k].sum()) + float(np.finfo(np.float64).eps) * rounding
+    bound = math.sqrt(max(1.0 - most / square, 0.0))
     quantities = {"relative_error": error, "lower_bound": bound, "n_pixels": mixtures.n_pixels}
     sentence = (
         f"The mixtures leave {100 * error:.3g}% of the image (in norm); no {k} spectra leave less than "
