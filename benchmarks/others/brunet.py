@@ -74,8 +74,17 @@ def row(
     return {"k": k, "package": name, "restarts": n, **scores, "seconds": round(seconds, 1)}
 
 
+def tables(rows: list[dict[str, Any]]) -> str:
+    """Return the scores by number of clusters."""
+    lines = [
+        [str(each["k"]), each["package"], str(each["restarts"]), *(f"{each[title]:.3f}" for title in SCORES)]
+        for each in sorted(rows, key=lambda each: (each["k"], each["package"]))
+    ]
+    return markdown(("k", "package", "restarts", *SCORES), lines)
+
+
 def main() -> None:
-    """Print the table."""
+    """Run and print, or also write the record."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -88,13 +97,8 @@ def main() -> None:
     methods = {"nonneg": ours} | ({"nimfa": nimfa_restart} if options.nimfa else {})
     rows = [row(name, restart, X, y, k, options.restarts) for k in RANKS for name, restart in methods.items()]
     if options.write:
-        merge("brunet", rows, ("k", "package", "restarts"))
-    head = ("k", "package", *SCORES, "seconds")
-    lines = [
-        [str(each["k"]), each["package"], *(f"{each[title]:.3f}" for title in SCORES), str(each["seconds"])]
-        for each in rows
-    ]
-    sys.stdout.write(markdown(head, lines) + "\n")
+        rows = merge("brunet", rows, ("k", "package"))
+    sys.stdout.write(tables(rows) + "\n")
 
 
 if __name__ == "__main__":
