@@ -67,13 +67,12 @@ def scores(extracted: np.ndarray, planted: np.ndarray, *, most: bool = False) ->
     }  # fmt: skip
 
 
-def ours(counts: pd.DataFrame, n_signatures: Any, n_init: int, seed: int = 0) -> np.ndarray:
+def ours(counts: pd.DataFrame, n_signatures: Any, n_init: int) -> np.ndarray:
     """Return the signatures of nonneg, their number by its own rule unless it is fixed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         options = {} if n_signatures is None else {"n_signatures": n_signatures}
-        model = MutationalSignatures(n_init=n_init, random_state=seed, n_jobs=N_JOBS, **options)
-        model.fit(counts.T)
+        model = MutationalSignatures(n_init=n_init, random_state=0, n_jobs=N_JOBS, **options).fit(counts.T)
     return np.asarray(pd.DataFrame(model.signatures_, columns=CHANNELS)[counts.columns])
 
 

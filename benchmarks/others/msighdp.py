@@ -15,14 +15,17 @@ import argparse
 import json
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from benchmarks.others.denovo import N_INIT, ours, scores
+from benchmarks.others.denovo import N_INIT, N_JOBS, scores
 from benchmarks.others.records import merge
 from benchmarks.tables import markdown
+from nonneg.applications import MutationalSignatures
+from nonneg.applications.signatures import CHANNELS
 from nonneg.applications.signatures.model import MOST
 
 SETS = ("SBS_set1", "SBS_set2")
@@ -53,11 +56,15 @@ def extracted(folder: Path, name: str, most: int, n_init: int, seed: int) -> dic
     data = folder / name / "input" / "Realistic"
     counts, truth = (table(data / f"ground.truth.syn.{each}.csv") for each in ("catalog", "sigs"))
     started = time.perf_counter()
-    found = ours(counts, None if most == MOST else range(1, most + 1), n_init, seed)
-    seconds = time.perf_counter() - started
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MutationalSignatures(range(1, most + 1), n_init=n_init, random_state=seed, n_jobs=N_JOBS)
+        model.fit(counts.T)
+    seconds = round(time.perf_counter() - started, 1)
+    found = pd.DataFrame(model.signatures_, columns=CHANNELS)[counts.columns].to_numpy()
     method = f"nonneg, 1 to {most}" + (f", {n_init} restarts" if n_init != N_INIT else "")
-    row = {"set": name, "method": method, "run": f"seed.{seed}"}
-    return row | scores(found, truth[counts.columns].to_numpy(), most=True) | {"seconds": round(seconds, 1)}
+    row = {"set": name, "run": f"seed.{seed}", "seconds": seconds, "method": method}
+    return row | scores(found, truth[counts.columns].to_numpy(), most=True)
 
 
 def tables(rows: list[dict[str, Any]]) -> str:
