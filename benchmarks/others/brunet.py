@@ -39,12 +39,11 @@ def ours(X: np.ndarray, k: int, seed: int) -> np.ndarray:
     return np.asarray((fit.W * fit.H.sum(axis=1)).argmax(axis=1))
 
 
-def nimfa_restart(X: np.ndarray, k: int, seed: int) -> np.ndarray:
-    """Return the same with nimfa, whose matrices are transposed; its stopping rule is Brunet's."""
+def nimfa_restart(X: np.ndarray, k: int, _: int) -> np.ndarray:
+    """Return the same with nimfa: matrices are transposed, Brunet's rule stops it, and it takes no seed."""
     vars(np)["mat"] = np.asmatrix  # which NumPy 2 no longer has, and nimfa 1.4 needs
     import nimfa
 
-    np.random.seed(seed)  # noqa: NPY002 (what nimfa draws from)
     fit = nimfa.Nmf(X.T, seed="random_vcol", rank=k, max_iter=MAX_ITER, update="divergence",
                     objective="conn", conn_change=40)()  # fmt: skip
     return np.asarray(fit.coef()).argmax(axis=0)
