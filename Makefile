@@ -207,12 +207,14 @@ $(VENV)-coverage/.ready: pyproject.toml CMakeLists.txt $(wildcard src/core/*)
 	  '.[dask]' --group test 'gcovr>=8'
 	@touch $@
 
-# Newest versions that go together, without constraints; remove the folder to renew them.
+# Newest versions that go together, without constraints but on PyTorch, whose other builds bring gigabytes; remove the
+# folder to renew them.
 $(VENV)-downstream/.ready: pyproject.toml CMakeLists.txt $(wildcard src/core/*)
 	$(PYTHON) -m venv $(VENV)-downstream
 	$(VENV)-downstream/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(VENV)-downstream/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(VENV)-downstream/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[report]' --group test \
-	  librosa hyperspy mne cnmf scanpy pyliger cdlib bertopic
+	  torch==2.13.0 librosa hyperspy mne cnmf scanpy pyliger cdlib bertopic
 	@touch $@
 
 # The oldest versions that pyproject.toml allows; pip cannot find them, uv can.

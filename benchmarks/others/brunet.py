@@ -39,12 +39,11 @@ def ours(X: np.ndarray, k: int, seed: int) -> np.ndarray:
     return np.asarray((fit.W * fit.H.sum(axis=1)).argmax(axis=1))
 
 
-def nimfa_restart(X: np.ndarray, k: int, seed: int) -> np.ndarray:
-    """Return the same with nimfa, whose matrices are transposed; its stopping rule is Brunet's."""
+def nimfa_restart(X: np.ndarray, k: int, _: int) -> np.ndarray:
+    """Return the same with nimfa: matrices are transposed, Brunet's rule stops it, and it takes no seed."""
     vars(np)["mat"] = np.asmatrix  # which NumPy 2 no longer has, and nimfa 1.4 needs
     import nimfa
 
-    np.random.seed(seed)  # noqa: NPY002 (what nimfa draws from)
     fit = nimfa.Nmf(X.T, seed="random_vcol", rank=k, max_iter=MAX_ITER, update="divergence",
                     objective="conn", conn_change=40)()  # fmt: skip
     return np.asarray(fit.coef()).argmax(axis=0)
@@ -74,8 +73,17 @@ def row(
     return {"k": k, "package": name, "restarts": n, **scores, "seconds": round(seconds, 1)}
 
 
+def tables(rows: list[dict[str, Any]]) -> str:
+    """Return the scores by number of clusters."""
+    lines = [
+        [str(each["k"]), each["package"], str(each["restarts"]), *(f"{each[title]:.3f}" for title in SCORES)]
+        for each in sorted(rows, key=lambda each: (each["k"], each["package"]))
+    ]
+    return markdown(("k", "package", "restarts", *SCORES), lines)
+
+
 def main() -> None:
-    """Print the table."""
+    """Run and print, or also write the record."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -88,13 +96,8 @@ def main() -> None:
     methods = {"nonneg": ours} | ({"nimfa": nimfa_restart} if options.nimfa else {})
     rows = [row(name, restart, X, y, k, options.restarts) for k in RANKS for name, restart in methods.items()]
     if options.write:
-        merge("brunet", rows, ("k", "package", "restarts"))
-    head = ("k", "package", *SCORES, "seconds")
-    lines = [
-        [str(each["k"]), each["package"], *(f"{each[title]:.3f}" for title in SCORES), str(each["seconds"])]
-        for each in rows
-    ]
-    sys.stdout.write(markdown(head, lines) + "\n")
+        rows = merge("brunet", rows, ("k", "package"))
+    sys.stdout.write(tables(rows) + "\n")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from reproduction.data.lfr import OverlappingGraph, lfr_graph
 
 from benchmarks.others.records import merge
@@ -69,8 +70,27 @@ PEERS = {
 }
 
 
+def tables(rows: list[dict[str, Any]]) -> str:
+    """Return a table of both scores for each number of nodes: means over the draws."""
+    parts = []
+    for nodes, part in pd.DataFrame(rows).groupby("nodes"):
+        methods = [name for name in (*METHODS, *PEERS) if name in set(part.method)]
+
+        def cells(*keys: str, part: pd.DataFrame = part) -> pd.Series:
+            means = part.groupby([*keys, "method"])[[*TITLES]].mean()
+            return means.apply(lambda pair: ", ".join(f"{value:.2f}" for value in pair), axis=1)
+
+        lines = [
+            [f"{nodes:,}", f"{mixing}", f"{share:.0%}", str(many), *texts[methods]]
+            for (mixing, share, many), texts in cells(*KEYS[1:4]).unstack().iterrows()
+        ]
+        lines.append([f"{nodes:,}", "mean", "", "", *cells()[methods]])
+        parts.append(markdown((*KEYS[:4], *methods), lines))
+    return "\n\n".join(parts)
+
+
 def main() -> None:
-    """Print a table per score."""
+    """Run and print, or also write the record."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -81,7 +101,6 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write the record under docs/")
     options = parser.parse_args()
     methods = METHODS | {name: PEERS[name] for name in options.peers}
-    scores: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
     rows: list[dict[str, Any]] = []
     seconds = dict.fromkeys(methods, 0.0)
     cases = list(product(MIXING, OVERLAPPING, options.memberships))
@@ -94,27 +113,15 @@ def main() -> None:
             found = run(graph, seed)
             seconds[name] += time.perf_counter() - started
             pair = (overlapping_nmi(graph.communities, found), omega_index(graph.communities, found))
-            scores.setdefault((mixing, share, many, name), []).append(pair)
             case = (options.nodes, mixing, share, many, seed, name)
             rows.append(
                 dict(zip((*KEYS, *TITLES), (*case, *(round(value, 4) for value in pair)), strict=True))
             )
             sys.stderr.write(f"{rows[-1]}\n")
     if options.write:
-        merge("lfr", rows, KEYS)
-    for at, title in enumerate(TITLES):
-        lines = [
-            [f"{mixing}", f"{share:.0%}", str(many), *(
-                f"{np.mean([pair[at] for pair in scores[mixing, share, many, name]]):.2f}" for name in methods
-            )]
-            for mixing, share, many in cases
-        ]  # fmt: skip
-        mean = [np.mean([pair[at] for key, pairs in scores.items() if key[3] == name for pair in pairs])
-                for name in methods]  # fmt: skip
-        lines.append(["mean", "", "", *(f"{value:.2f}" for value in mean)])
-        head = ("mixing", "overlapping nodes", "memberships", *methods)
-        sys.stdout.write(f"{title}\n\n{markdown(head, lines)}\n\n")
-    sys.stdout.write(", ".join(f"{name} {value:.0f} s" for name, value in seconds.items()) + "\n")
+        rows = merge("lfr", rows, KEYS)
+    sys.stdout.write(tables(rows) + "\n")
+    sys.stderr.write(", ".join(f"{name} {value:.0f} s" for name, value in seconds.items()) + "\n")
 
 
 if __name__ == "__main__":

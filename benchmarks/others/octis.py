@@ -19,7 +19,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -203,8 +203,23 @@ READERS = {"BERTopic": bertopic, "KeyNMF": keynmf}
 PEERS = {"gensim Nmf": gensim_model("Nmf"), "gensim LDA": gensim_model("LdaModel"), **READERS}
 
 
+def tables(rows: list[dict[str, Any]]) -> str:
+    """Return means over the seeds: of the collections with texts, and of those of counts."""
+    parts = []
+    for collections in (READ, COUNTED):
+        lines = []
+        for key in product(collections, (*METHODS, *PEERS)):
+            group = [row for row in rows if (row["collection"], row["method"]) == key]
+            if group:
+                means = [f"{np.mean([row[score] for row in group]):.3f}" for score in SCORES]
+                lines.append([*key, str(len(group)), *means])
+        if lines:
+            parts.append(markdown(("collection", "method", "seeds", *SCORES), lines))
+    return "\n\n".join(parts)
+
+
 def main() -> None:
-    """Print the table."""
+    """Run and print, or also write the record."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -242,14 +257,7 @@ def main() -> None:
                 sys.stderr.write(f"{rows[-1]}\n")
     if options.write:
         rows = merge("octis", rows, KEYS)
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault((row["collection"], row["method"]), []).append(row)
-    table = [
-        [*key, str(len(each)), *(f"{np.mean([row[score] for row in each]):.3f}" for score in SCORES)]
-        for key, each in groups.items()
-    ]
-    sys.stdout.write(markdown(("collection", "method", "seeds", *SCORES), table) + "\n")
+    sys.stdout.write(tables(rows) + "\n")
 
 
 if __name__ == "__main__":

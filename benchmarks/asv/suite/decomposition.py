@@ -1,11 +1,11 @@
 """NMF of scikit-learn and of nonneg: time, peak memory and error of fits, in the form that asv reads.
 
-    cd benchmarks/asv && asv run --environment existing --quick
+    cd benchmarks/asv && asv machine --yes && asv run --environment existing --quick
 
 As in the suite of scikit-learn, the estimator is fitted before it is measured; `time_fit`, `peakmem_fit`,
 `time_transform`, `peakmem_transform` and `track_error` are measured. The environment variable
 NMF_BENCH_PROFILE is "fast" (one run), "regular" (default) or "large_scale". Nothing but NumPy, SciPy and
-scikit-learn is needed: data are digits, or drawn. For scikit-learn alone, leave "nonneg" out of `params`.
+scikit-learn is needed: data are digits, or drawn.
 """
 
 from __future__ import annotations
