@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,11 +22,8 @@ def block_candidates(
     # A list: small results are summed, which concatenates the lists of the blocks. The rows are included, so
     # that a selection on a chunked matrix needs no second computation. The last entry of a block also has the
     # size of the block, from which the index in the whole matrix follows.
-    if second is None:
-        places = [int(block.xp.argmax(scores))]
-        seconds = [0.0]
-    else:
-        places, seconds = _front(block, scores, second, share)
+    first = [int(block.xp.argmax(scores))], [0.0]
+    places, seconds = first if second is None else _front(block, scores, second, share)
     points = block.take_rows(places) if rows else None
     sizes = [0] * (len(places) - 1) + [block.shape[0]]
     return [
@@ -55,10 +53,7 @@ def _front(block: LocalMatrix, scores: Array, second: Array, share: float) -> tu
 
 def best_candidate(candidates: list[Candidate], share: float = 0.0) -> tuple[int, float, Any]:
     """Return the best of the candidates of all blocks."""
-    starts, start = [], 0
-    for candidate in candidates:
-        starts.append(start)
-        start += candidate[2]
+    starts = [0, *accumulate(candidate[2] for candidate in candidates)]
     best = max(candidate[0] for candidate in candidates)
     level = best - share * abs(best) if share > 0 else best
     # Sorted by the second score, then by index. NaN, which exceeds nothing, leaves the first candidate.
