@@ -288,7 +288,7 @@ def _seconds(dask_scheduler: Any) -> float:
 
 
 def overhead(chunks: int, workers: int) -> dict[str, Any]:
-    """Measure a pass without work: two tasks for each thread, as it is, and one for each chunk.
+    """Measure a pass without work: about two tasks for each thread, as it is, and one for each chunk.
 
     The latter gives the scheduler's time for a task.
     """

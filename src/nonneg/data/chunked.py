@@ -130,8 +130,9 @@ class ChunkedMatrix(BlockedMatrix):
         return self._held
 
     def _cut(self, n_shards: int) -> list[Any]:
-        """Return tasks that load the chunks in a number of shards."""
-        make = dask.delayed(make_shard, pure=False)
+        """Return tasks that load the chunks in at least this number of shards, less than twice as many."""
+        make, n_chunks = dask.delayed(make_shard, pure=False), len(self._chunks)
+        n_shards = -(-n_chunks >> (n_chunks // n_shards).bit_length() - 1)
         return [make(*(self._chunks[at] for at in part)) for part in self._members(n_shards)]
 
     def _members(self, n_shards: int) -> list[list[int]]:

@@ -48,7 +48,7 @@ KEPT_FRACTION = 0.5
 # passes over its chunks, which the others share.
 DETACHED_PASSES = 10
 # At least two for each thread: workers that join get their part as long as there are no more than before.
-SHARDS_PER_THREAD = 4
+SHARDS_PER_THREAD = 2
 # Seconds until tasks that Dask forgot are looked for, and at most between two searches. A worker takes longer
 # to start than the first, and a search is short against the second.
 FIRST_SEARCH, LAST_SEARCH = 1.0, 30.0
