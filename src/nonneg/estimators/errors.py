@@ -227,9 +227,8 @@ class _Problem:
         """Move the mean contribution of each component to each feature as far as noise explains."""
         W, Ht = self._fitted(self.X, self.W, self.Ht)
         weights = np.where(self.deviations > 0, self.deviations, np.inf) ** -2
-        allowed = 0.5 * float(
-            chi2.ppf(level, 1)
-        )  # rise of half the sum of squares, in variances of the noise
+        # The rise of half the sum of squares, in variances of the noise.
+        allowed = 0.5 * float(chi2.ppf(level, 1))
         ends = np.zeros((2, *Ht.shape))
         for side, j, a in np.ndindex(*ends.shape):
             ends[side, j, a] = _displaced(self.X, weights, W, Ht, j, a, 1.0 - 2.0 * side, allowed)
