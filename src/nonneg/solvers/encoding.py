@@ -174,7 +174,7 @@ def _encode_sparse_array(
     size = max(1, HESSIANS // (k * k))
     blocks = ((0, csr.shape[0]),) if csr.plan is None else [block[:2] for block in csr.plan.blocks]
     parts = []
-    for part in (slice(at, min(at + size, end)) for begin, end in blocks for at in range(begin, end, size)):
+    for part in (slice(i, min(i + size, end)) for begin, end in blocks for i in range(begin, end, size)):
         own = sums[part, :] if sums.ndim == 2 else xp.broadcast_to(sums, first[part, :].shape)
         parts.append(_solve(step, (csr[part], own), first[part, :], max_iter))
     return xp.concat(parts, axis=0)

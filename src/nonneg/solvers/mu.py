@@ -114,9 +114,9 @@ def multiplicative(
     loss = BetaLoss.of(data, beta)
     may_change: Any = None
     if free is not None:
-        chosen = np.zeros(Ht.shape[1], dtype=bool)
-        chosen[free] = True
-        may_change = to_device(chosen, Ht)
+        is_free = np.zeros(Ht.shape[1], dtype=bool)
+        is_free[free] = True
+        may_change = to_device(is_free, Ht)
 
     def evaluate(W: SampleArray, Ht: Array) -> dict[str, Any]:
         (W_next,), (value, ratio, power) = data.map_reduce_rows(

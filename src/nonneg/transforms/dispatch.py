@@ -50,7 +50,7 @@ def batch_step(method: str, data: Any, options: TransformOptions) -> Step:
 
         parts = [pair for part in parallel_for(work, state.batch, chunk_size=1) for pair in part]
         states, measures = [pair[0] for pair in parts], [pair[1] for pair in parts]
-        columns = {name: np.concatenate([one[name] for one in measures]) for name in measures[0]}
+        columns = {name: np.concatenate([part[name] for part in measures]) for name in measures[0]}
         return concatenated(states), columns
 
     return one_by_one if is_numpy_array(held) else whole_batch

@@ -112,8 +112,8 @@ def learn_chosen(
             fitted(Y[:, train, :], "training", learned=True, init=initial),
         )
         objectives = [
-            [_objective(Y[:, block, :], one, options["eps0"], average_frames) for block in blocks]
-            for one in candidates
+            [_objective(Y[:, block, :], candidate, options["eps0"], average_frames) for block in blocks]
+            for candidate in candidates
         ]
         choice = chosen(np.array(objectives), [len(block) for block in blocks], len(train))
     statement = choice_statement(choice)
@@ -128,7 +128,7 @@ def held_out_blocks(n_frames: int) -> tuple[IntArray, list[IntArray]]:
     if n_blocks < 6:  # a single block held out has no spread
         return np.arange(n_frames), []
     edges = np.linspace(0, n_frames, n_blocks + 1).round().astype(np.intp)
-    blocks = [np.arange(edges[at], edges[at + 1]) for at in range(2, n_blocks, 3)]
+    blocks = [np.arange(edges[number], edges[number + 1]) for number in range(2, n_blocks, 3)]
     free = np.ones(n_frames, dtype=bool)
     for block in blocks:
         free[max(block[0] - 1, 0) : block[-1] + 2] = False

@@ -64,9 +64,9 @@ class ExponentialRetraction:
         if self._eigen is None:
             self._eigen = _Eigenvectors(self.E, self.P)
         angles = t * self._eigen.roots
-        one = xp.ones_like(angles)
+        ones = xp.ones_like(angles)
         small = angles < 1e-8
-        sine = xp.where(small, one, xp.sin(angles) / xp.where(small, one, angles))
+        sine = xp.where(small, ones, xp.sin(angles) / xp.where(small, ones, angles))
         return self._eigen.combined(xp.cos(angles), sine, t)
 
     def slope(self, objective: VarianceObjective, point: Point, step: Array) -> Array:
@@ -112,8 +112,8 @@ class _Eigenvectors:
         xp = array_namespace(E)
         # One matrix at a time: NumPy then computes half of a symmetric product.
         alone = E.shape[0] == 1
-        one = E[0, ...] if alone else E
-        square = transposed(one) @ one
+        skew = E[0, ...] if alone else E
+        square = transposed(skew) @ skew
         values, self.vectors = xp.linalg.eigh(square[None, ...] if alone else square)
         # The angular velocities, as a column: eigenvalues are not negative but for rounding.
         self.roots = xp.where(values > 0, values, xp.zeros_like(values))[..., None] ** 0.5
