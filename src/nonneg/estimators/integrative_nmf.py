@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arrays import to_numpy
 from nonneg._threads import threads
-from nonneg._typing import Array
+from nonneg._typing import Array, FloatArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.annotated import AnnDataMatrix, is_anndata
 from nonneg.estimators._base import (
@@ -234,7 +234,7 @@ class IntegrativeNMF(FactorizingEstimator):
             raise UnknownNameError.of("batch", name, self.batch_names_, other="None for a new data set")
         return None if name == NEW else self.batch_names_.index(name)
 
-    def _scale_of(self, place: int | None) -> Any:
+    def _scale_of(self, place: int | None) -> FloatArray:
         scale = self.batch_scale_.astype(np.float64)
         return np.sqrt(np.mean(scale**2, axis=0)) if place is None else scale[place]
 

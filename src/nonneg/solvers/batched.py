@@ -21,7 +21,7 @@ import numpy as np
 from nonneg._arrays import is_cuda_tensor, to_device
 from nonneg._devices import free_memory
 from nonneg._interruption import pending
-from nonneg._typing import Array
+from nonneg._typing import Array, IntArray
 from nonneg.data import DataMatrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.exceptions import InterruptedFitWarning
@@ -225,7 +225,7 @@ class Batch:
                 n_turns, graph = 0, None
             remaining = int(self.max_iter - n_iter[live].min())
 
-    def take(self, restarts: Any) -> None:
+    def take(self, restarts: IntArray) -> None:
         """Continue with some of the restarts, in memory of their own."""
         import torch
 
@@ -380,7 +380,7 @@ class BatchedNewton(Batch):
         return arrays, numbers, done
 
 
-def _scheduled(schedule: Schedule, momentum: Any, ceiling: Any, good: Any) -> tuple[Any, Any]:
+def _scheduled(schedule: Schedule, momentum: Array, ceiling: Array, good: Array) -> tuple[Array, Array]:
     """Return momentum and ceiling of every restart after a try that was good, or rejected: then it rests."""
     import torch
 
@@ -394,14 +394,14 @@ def _scheduled(schedule: Schedule, momentum: Any, ceiling: Any, good: Any) -> tu
     return torch.where(good, grown, 0.0), torch.where(good, torch.where(below, ceiling, raised), rejected)
 
 
-def _choose(mask: Any, new: Any, old: Any) -> Any:
+def _choose(mask: Array, new: Array, old: Array) -> Array:
     """Return the new arrays of the restarts in a mask, and the old ones of the others."""
     import torch
 
     return torch.where(mask.reshape(-1, *(1,) * (old.ndim - 1)), new, old)
 
 
-def _rounding(cross: Array) -> Any:
+def _rounding(cross: Array) -> Array:
     import torch
 
     return 8 * torch.finfo(cross.dtype).eps * torch.linalg.vector_norm(cross, ord=1, dim=(1, 2))

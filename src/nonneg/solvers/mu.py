@@ -112,7 +112,7 @@ def multiplicative(
     # An iteration is one pass with four products of the size of the data, two more for beta other than 1 and
     # 2. Fevotte & Idier (2011), Neural Computation 23(9), Algorithm 1 and Section 4.
     loss = BetaLoss.of(data, beta)
-    may_change: Any = None
+    may_change: Array | None = None
     if free is not None:
         is_free = np.zeros(Ht.shape[1], dtype=bool)
         is_free[free] = True

@@ -24,7 +24,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._compiled import core
-from nonneg._typing import Array, IntArray, Namespace, SampleArray
+from nonneg._typing import Array, IntArray, Namespace, SampleArray, SparseMatrix
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import SlowDecrease
 from nonneg.iteration.loop import Candidates, Descent, changed, solver, unchanged
@@ -142,7 +142,7 @@ def newton_step(
 
 
 def nonzero_step(
-    csr: Any,
+    csr: SparseMatrix,
     factor: Array,
     other: Array,
     sums: Array,

@@ -56,7 +56,7 @@ def batch_step(method: str, data: Any, options: TransformOptions) -> Step:
     return one_by_one if is_numpy_array(held) else whole_batch
 
 
-def compiled_step(method: str, data: Any, options: TransformOptions) -> Any:
+def compiled_step(method: str, data: Any, options: TransformOptions) -> Step | None:
     """Return the compiled kernel as a step of the loop, where it supports the problem."""
     # Factors of a fixed transform have a kernel of their own, `kernels.majorization_equalization`.
     if method == "nmf" or options.line_search != DEFAULTS[method]["line_search"]:

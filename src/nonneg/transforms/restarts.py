@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._random import Seed
-from nonneg._typing import FloatArray
+from nonneg._typing import Array, FloatArray
 from nonneg.transforms.certificate import certified
 from nonneg.transforms.covariances import FrameCovariances
 from nonneg.transforms.initialization import initial_state
@@ -162,7 +162,7 @@ def _result(
     method: str,
     batches: list[BatchRun],
     which: int,
-    transform: Any,
+    transform: Array,
     factors: tuple[Any, Any],
     data: Frames,
     options: TransformOptions,
