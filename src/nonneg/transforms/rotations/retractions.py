@@ -16,6 +16,7 @@ from scipy.linalg.lapack import dormqr, dsytrd
 from scipy.special import ellipj, ellipk, ellipkm1
 
 from nonneg._compiled import core
+from nonneg._lazy import cached_property
 from nonneg._threads import BLAS, team_size
 from nonneg._typing import Array, FloatArray
 from nonneg.transforms.objective import VarianceObjective
@@ -119,29 +120,31 @@ class _Eigenvectors:
         self.roots = xp.where(values > 0, values, xp.zeros_like(values))[..., None] ** 0.5
         self.coordinates = transposed(self.vectors) @ P
         self.E = E
-        self.largest = float(xp.max(self.roots))
-        # Worth a product of full size where P is not narrow.
-        wide = 2 * P.shape[-1] > P.shape[-2]
-        self.moved = E @ self.vectors if wide else None
+
+    @cached_property
+    def moved(self) -> Array:
+        """Return E times the eigenvectors."""
+        return self.E @ self.vectors
 
     def polar(self, t: Array) -> Array:
         """Return (I + t E) (I + t^2 E'E)^(-1/2) P."""
-        return self.combined(1.0 / (1.0 + (t * self.roots) ** 2) ** 0.5, None, t)
+        root = self.vectors @ (self.coordinates / (1.0 + (t * self.roots) ** 2) ** 0.5)
+        return self._refined(root + t * (self.E @ root), t)
 
-    def combined(self, even: Array, odd: Array | None, t: Array) -> Array:
-        """Return even(E'E) P + t E odd(E'E) P; the functions are the same where one is given."""
-        first = even * self.coordinates
-        second = first if odd is None else odd * self.coordinates
-        combined = self.vectors @ first
-        if self.moved is not None:
-            combined = combined + t * (self.moved @ second)
-        elif odd is None:
-            combined = combined + t * (self.E @ combined)
-        else:
-            combined = combined + t * (self.E @ (self.vectors @ second))
-        # Small eigenvalues are known up to the rounding of the largest.
-        far = self.largest * float(array_namespace(t).max(t)) > LARGEST_ACCURATE
-        return newton_schulz_step(combined) if far else combined
+    def combined(self, even: Array, odd: Array, t: Array) -> Array:
+        """Return even(E'E) P + t E odd(E'E) P."""
+        second, (m, p) = odd * self.coordinates, self.coordinates.shape[-2:]
+        # Worth a product of full size where P is not narrow.
+        turned = self.moved @ second if 2 * p > m else self.E @ (self.vectors @ second)
+        return self._refined(self.vectors @ (even * self.coordinates) + t * turned, t)
+
+    def _refined(self, point: Array, t: Array) -> Array:
+        return refined(point, float(array_namespace(t).max(t * self.roots)))
+
+
+def refined(point: Array, angle: float) -> Array:
+    """Remove the error of large rotations: small eigenvalues have the rounding of the largest."""
+    return newton_schulz_step(point) if angle > LARGEST_ACCURATE else point
 
 
 class _Tridiagonal:
@@ -178,8 +181,7 @@ class _Tridiagonal:
         )
         root = self._reflected(solutions, "T")
         point = (root + step * (self.E @ root))[None, ...]
-        far = step * math.sqrt(self.squared_norm) > LARGEST_ACCURATE
-        return newton_schulz_step(point) if far else point
+        return refined(point, step * math.sqrt(self.squared_norm))
 
     def _reflected(self, A: FloatArray, transpose: str) -> FloatArray:
         """Return Q'A for "N", Q A for "T", in place: what LAPACK sees is the transpose."""
