@@ -43,8 +43,11 @@ constexpr Operations<T> operations{&blas_gemm<T>,
                                    indexed<T, std::int32_t>,
                                    indexed<T, std::int64_t>};
 
-const Table table{
-    operations<double>, operations<float>, &l1_rows, &lowest_scores, {&transform_step, &equalize, &batch_objectives}};
+const Table table{operations<double>,
+                  operations<float>,
+                  &l1_rows,
+                  &lowest_scores,
+                  {&transform_step, &equalize, &batch_objectives, &sum_of_solutions}};
 
 PyModuleDef definition{PyModuleDef_HEAD_INIT, NONNEG_NAME, nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
 

@@ -611,6 +611,17 @@ void objectives_(Cube<const double> V, double eps0, Cube<const double> inverse, 
   table->transforms.objectives(V.data(), eps0, inverse.data(), rows(V), columns(V) * depth(V), measures.data(), n_threads);
 }
 
+void sum_of_solutions_(Vector<const double> diagonal, Vector<const double> beside, Vector<const double> shifts,
+                       Vector<const double> scales, Matrix<const double> Y, Matrix<double> out, int n_threads) {
+  const int64_t m = rows(diagonal);
+  expect(m > 0 && rows(beside) == m - 1 && rows(Y) == m, "the tridiagonal matrix has another shape");
+  expect(rows(shifts) == rows(scales), "there must be one scale per shift");
+  expect_same_shape(Y, out);
+  nb::gil_scoped_release release;
+  table->transforms.sum_of_solutions(diagonal.data(), beside.data(), m, shifts.data(), scales.data(), rows(shifts), Y.data(),
+                                     columns(Y), out.data(), n_threads);
+}
+
 // An iteration of transforms.hpp; `factors` are w and h, `moments` power and cross power of the frames.
 using CubePair = std::pair<Cube<double>, Cube<double>>;
 void transform_step_(Cube<const double> v, double eps0, Cube<double> transforms, Cube<const double> frames,
@@ -726,6 +737,7 @@ NB_MODULE(_core, m) {
   });
   m.def("equalize", &equalize_);
   m.def("objectives", &objectives_);
+  m.def("sum_of_solutions", &sum_of_solutions_);
   m.def("transform_step", &transform_step_);
   bind<double>(m);
   bind<float>(m);

@@ -30,6 +30,7 @@
 #include "simplex.hpp"
 #include "threshold_decode.hpp"
 #include "transforms.hpp"
+#include "tridiagonal.hpp"
 
 namespace nonneg {
 
@@ -79,6 +80,7 @@ struct TransformOperations {
   decltype(&nonneg::transform_step) step;
   decltype(&nonneg::equalize) equalize;
   decltype(&nonneg::batch_objectives) objectives;
+  decltype(&nonneg::sum_of_solutions) sum_of_solutions;
 };
 
 struct Table {

@@ -37,25 +37,15 @@ def checked_nonnegative(name: str, value: Any) -> float:
     return float(value)
 
 
-def is_verbose(value: Any) -> bool:
-    """Tell whether a value is a level of verbosity."""
-    return isinstance(value, bool | np.bool_) or is_count(value, 0)
-
-
 def checked_verbose(value: Any) -> int:
     """Return the level of verbosity."""
-    if not is_verbose(value):
+    if not (isinstance(value, bool | np.bool_) or is_count(value, 0)):
         raise InvalidParameterError(f"verbose must be True, False or a nonnegative integer, got {value!r}.")
     return int(value)
 
 
-def is_folder(value: Any) -> bool:
-    """Tell whether a value is None or the path of a folder."""
-    return value is None or isinstance(value, str | PathLike)
-
-
 def checked_checkpoint(value: Any) -> Path | None:
     """Return the folder of the checkpoints."""
-    if not is_folder(value):
+    if not (value is None or isinstance(value, str | PathLike)):
         raise InvalidParameterError(f"checkpoint must be None or the path of a folder, got {value!r}.")
     return None if value is None else Path(value)

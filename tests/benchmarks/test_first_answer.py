@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from benchmarks import first_answer
 from benchmarks.race import Settings
@@ -11,9 +13,10 @@ from benchmarks.run import claims_from, parser
 @pytest.fixture
 def done(monkeypatch):
     """Record the commands instead of running them."""
-    words = []
-    monkeypatch.setattr(first_answer, "_do", lambda command, where, variables: words.append(command))
-    return words
+    commands = []
+    done = SimpleNamespace(returncode=0)
+    monkeypatch.setattr(first_answer.subprocess, "run", lambda words, **_: commands.append(words) or done)
+    return commands
 
 
 def test_every_way_clones_installs_and_answers(done):

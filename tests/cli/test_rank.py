@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import threading
+from _thread import interrupt_main
 
 import numpy as np
 import pytest
@@ -101,13 +103,24 @@ def test_mistakes_are_one_line(words, message, planted_file, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_control_c_in_one_of_many_fits_ends_the_command(planted_file, tmp_path, monkeypatch, capsys):
+def test_control_c_in_one_of_many_fits_ends_the_command(planted_file, tmp_path, capsys):
     # A fit returns its best so far; the comparison of ranks must not go on with that.
-    def interrupted(measures):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("nonneg.iteration.loop._evaluate", interrupted)
-    assert main(["rank", str(planted_file), "-o", str(tmp_path / "out"), *QUICK]) == 130
+    assert main(["rank", str(planted_file), "-o", str(tmp_path / "imports"), *QUICK]) == 0
+    np.save(tmp_path / "X.npy", np.random.default_rng(0).random((900, 300)))
+    ctrl_c = threading.Timer(0.5, interrupt_main)
+    ctrl_c.start()
+    words = [
+        "rank",
+        str(tmp_path / "X.npy"),
+        "-o",
+        str(tmp_path / "out"),
+        "--candidates",
+        "2:39",
+        "--n-jobs",
+        "1",
+    ]
+    assert main(words) == 130
+    ctrl_c.join()
     assert "interrupted; nothing was written" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 

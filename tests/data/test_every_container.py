@@ -14,12 +14,12 @@ from nonneg.data.spectral import apply_gram, compressed, gram_matrix
 from nonneg.data.streamed import StreamedMatrix
 from nonneg.data.views import ScaledMatrix, can_be_transposed, scaled_rows, transposed
 from nonneg.exceptions import UnsupportedInputError
-from nonneg.io import stored as stored_module
 from nonneg.io.stored import ArrayRows, CompressedRows
 
 N_ROWS, N_COLUMNS = 13, 6
 WEIGHTS = np.linspace(0.5, 2.0, N_ROWS)
 STREAMED = ("streamed", "streamed sparse", "device")
+MEMORY = 8 * 4 * N_COLUMNS * 8  # of which a block of four rows takes an eighth
 FORMS = ("dense", "csr", "dask", TORCH, SPARSE_TENSOR, *STREAMED)
 
 
@@ -37,11 +37,10 @@ def mask(rng):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(stored_module, "_BLOCK_BYTES", 4 * N_COLUMNS * 8)
     monkeypatch.setattr(streamed, "BLOCK_BYTES", 4 * N_COLUMNS * 8)
 
 
-def matrix(X, form, weights=None, mask=None, missing="error"):
+def matrix(X, form, weights=None, mask=None, missing="error", memory=MEMORY):
     """The data in a container; what is streamed comes in several blocks."""
     if form not in STREAMED:
         if missing == "mask":
@@ -50,11 +49,11 @@ def matrix(X, form, weights=None, mask=None, missing="error"):
     options = {"weights": weights, "mask": mask, "missing": missing}
     if form == "device":
         torch = pytest.importorskip("torch")
-        return StreamedMatrix(ArrayRows(X, "X", 10**6), device=torch.device("cpu"), **options)
+        return StreamedMatrix(ArrayRows(X, "X", memory), device=torch.device("cpu"), **options)
     if form == "streamed":
-        return StreamedMatrix(ArrayRows(X, "X", 10**6), **options)
+        return StreamedMatrix(ArrayRows(X, "X", memory), **options)
     csr = sp.csr_array(X)
-    return StreamedMatrix(CompressedRows(csr.data, csr.indices, csr.indptr, X.shape, "X", 10**6), **options)
+    return StreamedMatrix(CompressedRows(csr.data, csr.indices, csr.indptr, X.shape, "X", memory), **options)
 
 
 def check_operator(data, X, rng, weights=None, seen=None):
@@ -238,12 +237,11 @@ def test_other_columns_of_a_file(form, X, mask):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_what_identifies_a_file_does_not_depend_on_its_blocks(sparse, X, monkeypatch):
+def test_what_identifies_a_file_does_not_depend_on_its_blocks(sparse, X):
     form = "streamed sparse" if sparse else "streamed"
     found = {fingerprint(matrix(X, form))}
-    for n_bytes in (1, 100, 10**6):
-        monkeypatch.setattr(stored_module, "_BLOCK_BYTES", n_bytes)
-        data = matrix(X, form)
+    for memory in (400, 800, 8 * 10**6):
+        data = matrix(X, form, memory=memory)
         found.add(fingerprint(data))
         assert data.squared_norm() == pytest.approx(np.sum(X**2))
     assert len(found) == 1

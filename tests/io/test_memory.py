@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from nonneg.io import memory
 from nonneg.io.memory import checked_memory, memory_limit, written_bytes
 
 
@@ -20,16 +21,24 @@ def test_bytes_are_written_with_three_digits(n_bytes, written):
     assert written_bytes(n_bytes) == written
 
 
-def test_the_least_of_all_limits_counts(tmp_path, monkeypatch):
-    plain = memory_limit()
-    said = {"large": str(plain + 1), "none": "max", "small": "123456", "smaller": "1234\n"}
-    for name, text in said.items():
-        (tmp_path / name).write_text(text)
-    for names, expected in (
-        (["large", "none", "missing"], plain),
-        (["small", "large"], 123456),
-        (["small", "none", "smaller"], 1234),
+def test_the_least_of_all_limits_counts(monkeypatch):
+    files = {}
+
+    def read_text(path, encoding):
+        if path.as_posix() not in files:
+            raise FileNotFoundError(path)
+        return files[path.as_posix()]
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    machine = memory_limit()
+    # Of the control group of the process, the one around it, and the root.
+    for texts, expected in (
+        ([str(machine + 1), "max"], machine),
+        (["123456", str(machine + 1)], 123456),
+        (["123456", "max", "1234\n"], 1234),
     ):
-        monkeypatch.setattr(memory, "_limit_files", lambda names=names: (tmp_path / name for name in names))
+        files["/proc/self/cgroup"] = "0::/user/job\n"
+        for folder, text in zip(("/user/job", "/user", ""), texts, strict=False):
+            files[f"/sys/fs/cgroup{folder}/memory.max"] = text
         assert memory_limit() == expected
     assert checked_memory(None) == 617

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg._threads import current_threads, threads
+from nonneg._threads import threads
 from nonneg.kernels import rows
 
 
@@ -14,10 +14,9 @@ from nonneg.kernels import rows
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_ranges_of_rows_give_what_whole_arrays_do(n_jobs, small, order, monkeypatch):
     monkeypatch.setattr(rows, "SMALL", small)
-    monkeypatch.setattr(rows, "CHUNK_ENTRIES", 40)
-    monkeypatch.setattr("nonneg._threads.team_size", lambda *_: current_threads())
+    monkeypatch.setattr(rows, "CHUNK_ENTRIES", 1 << 14)
     rng = np.random.default_rng(0)
-    a, b = (np.asarray(rng.random((57, 4)), order=order) for _ in range(2))
+    a, b = (np.asarray(rng.random((120_001, 4)), order=order) for _ in range(2))
     with threads(n_jobs):
         mapped = rows.map_rows(lambda x, y: x - 2 * y, a, b, dtype=np.float32)
         total = rows.sum_rows(lambda x, y: np.vdot(x, y), a, b)

@@ -22,7 +22,7 @@ from nonneg.separable.registry import split_params
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"n_components": 0}, "n_components must be None or an integer of at least 1, got 0"),
+        ({"n_components": 0}, "n_components must be an integer of at least 1, got 0"),
         ({"n_components": 2.5}, "integer of at least 1, got 2.5"),
         ({"n_components": True}, "integer of at least 1, got True"),
         ({"n_components": 91}, "n_components=91 is more than the 90 samples"),

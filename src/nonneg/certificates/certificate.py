@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 from nonneg._html import badge, table
 from nonneg.certificates.advice import DETAILS, THEOREMS, Advice, advice_for
+from nonneg.certificates.plain_values import PlainValues
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 
 
@@ -23,7 +24,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Statement:
+class Statement(PlainValues):
     """One claim about a fit, and whether it holds.
 
     Attributes
@@ -101,42 +102,10 @@ class Statement:
     def _remedy(self) -> Advice:
         return advice_for(self.name, self.quantities) if self.verdict is Verdict.FAILS else Advice("")
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the statement as plain values, ready for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers that JSON cannot hold (NaN, infinities) are written as words.
-        """
-        return {
-            "name": self.name,
-            "sentence": self.sentence,
-            "number": _to_json(self.number),
-            "threshold": _to_json(self.threshold),
-            "verdict": str(self.verdict),
-            "quantities": {key: _to_json(value) for key, value in self.quantities.items()},
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Statement:
-        """Build a statement from what `as_dict` gave.
-
-        Parameters
-        ----------
-        values : mapping
-            Plain values.
-
-        Returns
-        -------
-        Statement
-            Equal to the one they came from.
-        """
-        number, threshold = (
-            None if values[name] is None else float(values[name]) for name in ("number", "threshold")
-        )
-        texts = values["name"], values["sentence"]
-        return cls(*texts, number, threshold, values["verdict"], dict(values["quantities"]))
+    def _as_plain(self) -> dict[str, Any]:
+        plain = {name: _to_json(value) for name, value in vars(self).items()}
+        quantities = {key: _to_json(value) for key, value in self.quantities.items()}
+        return plain | {"verdict": str(self.verdict), "quantities": quantities}
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A read-only view of a dict cannot be pickled or copied, and estimators are.
@@ -152,7 +121,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(PlainValues):
     """Statements about one fit, in the order in which they were made.
 
     Iterate over it, ask for one by name (``certificate["stationarity"]``), or print it.
@@ -227,30 +196,11 @@ class Certificate:
             lines.append(f"({hidden} more for readers of the papers: describe(verbose=True))")
         return "\n".join(lines) or "(no statements)"
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the certificate as plain values, ready for JSON.
-
-        Returns
-        -------
-        dict
-            ``{"statements": [...]}``.
-        """
+    def _as_plain(self) -> dict[str, Any]:
         return {"statements": [statement.as_dict() for statement in self.statements]}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Certificate:
-        """Build a certificate from what `as_dict` gave.
-
-        Parameters
-        ----------
-        values : mapping
-            Plain values.
-
-        Returns
-        -------
-        Certificate
-            Equal to the one they came from.
-        """
+    def _of_plain(cls, values: Mapping[str, Any]) -> Self:
         return cls(tuple(Statement.from_dict(statement) for statement in values["statements"]))
 
     def __str__(self) -> str:

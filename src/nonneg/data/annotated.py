@@ -35,8 +35,8 @@ class AnnDataMatrix:
     @property
     def shape(self) -> tuple[int, int]:
         """Observations and chosen variables."""
-        chosen = self.variables()
-        return int(self.adata.n_obs), int(self.adata.n_vars) if chosen is None else int(chosen.size)
+        variables = self.variables()
+        return int(self.adata.n_obs), int(self.adata.n_vars) if variables is None else int(variables.size)
 
     @property
     def place(self) -> str:
@@ -56,13 +56,13 @@ class AnnDataMatrix:
                 f"{_some(columns.columns) or 'none'}). Run scanpy.pp.highly_variable_genes first, or leave "
                 "use_highly_variable out."
             )
-        chosen = np.flatnonzero(np.asarray(columns[HIGHLY_VARIABLE], dtype=bool))
-        if chosen.size == 0:
+        variables = np.flatnonzero(np.asarray(columns[HIGHLY_VARIABLE], dtype=bool))
+        if variables.size == 0:
             raise InvalidDataError(
                 f"adata.var[{HIGHLY_VARIABLE!r}] is False for all {len(columns)} variables. Choose some, or "
                 "pass use_highly_variable=False."
             )
-        return chosen
+        return variables
 
     def stored(self) -> Any:
         """Return the entries of all variables, as AnnData holds them."""
@@ -165,9 +165,9 @@ def frame_labels(X: Any, *, unique: bool = False) -> tuple[Any, Any] | None:
             "columns, or pass X.to_numpy()."
         )
     bad: dict[Any, Any] = {}  # columns with a cell that is no number, and the first such cell
-    for at, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
+    for column, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
         if getattr(dtype, "kind", "O") in "OUSMm":  # which may be text, objects, dates and durations
-            wrong = [cell for cell in zip(X.index, X.iloc[:, at], strict=True) if not _is_number(cell[1])]
+            wrong = [cell for cell in zip(X.index, X.iloc[:, column], strict=True) if not _is_number(cell[1])]
             bad |= {name: wrong[0]} if wrong else {}
     if bad:
         (name, (row, value)), *_ = bad.items()

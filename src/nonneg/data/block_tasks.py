@@ -107,10 +107,10 @@ def _make_block(entries: Any, weights: Any, mask: Any) -> LocalMatrix:
 def run_shard(work: Work, shard: Shard, *results: Result) -> Result:
     """Do the work of a pass with a shard and the results that hold its rows of the sample arrays."""
     made = []
-    for at, block in enumerate(shard.blocks):
-        rows, small = _run_block(block, work, [results[which].rows[at][index] for which, index in work.picks])
+    for i, block in enumerate(shard.blocks):
+        rows, small = _run_block(block, work, [results[which].rows[i][index] for which, index in work.picks])
         made.append(Result([rows], small, tuple((row.shape[1], dtype_of(row)) for row in rows)))
-    return added(*made)._replace(rows=[rows for one in made for rows in one.rows])
+    return added(*made)._replace(rows=[rows for result in made for rows in result.rows])
 
 
 def _run_block(
@@ -124,7 +124,7 @@ def _run_block(
         # The client and the sums have NumPy arrays, whatever the chunks are. Rows stay where the chunk is.
         # Integers and booleans choose rows, columns and components: they are NumPy's with tensors too.
         sample_arrays = mapped(lambda array: to_device(array, like), sample_arrays)
-        shared = mapped(lambda one: to_device(one, like) if "float" in str(one.dtype) else one, shared)
+        shared = mapped(lambda a: to_device(a, like) if "float" in str(a.dtype) else a, shared)
     # Workers run several shards side by side: a block must not start threads of its own.
     with serial():
         rows, small = work.function(block, *sample_arrays, **shared)
@@ -144,7 +144,7 @@ def added(*results: Result) -> Result:
 def pass_tasks(shards: Sequence[Any], work: Any, rows: Sequence[Rows]) -> list[Any]:
     """Return the tasks of a pass over shards that have to be loaded, one for each."""
     call = dask.delayed(run_shard, pure=False)
-    return [call(work, shard, *(one.items[at] for one in rows)) for at, shard in enumerate(shards)]
+    return [call(work, shard, *(held.items[number] for held in rows)) for number, shard in enumerate(shards)]
 
 
 def mapped(function: Callable[[Any], Any], value: Any) -> Any:
@@ -152,13 +152,13 @@ def mapped(function: Callable[[Any], Any], value: Any) -> Any:
     if is_array_api_obj(value) and not isinstance(value, np.generic):
         return function(value)
     if isinstance(value, dict):
-        return {key: mapped(function, one) for key, one in value.items()}
+        return {key: mapped(function, part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        parts = [mapped(function, one) for one in value]
+        parts = [mapped(function, part) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         old = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
-        new = {name: mapped(function, one) for name, one in old.items()}
+        new = {name: mapped(function, part) for name, part in old.items()}
         same_parts = all(new[name] is old[name] for name in old)
         return value if same_parts else dataclasses.replace(value, **new)
     return value
@@ -179,9 +179,9 @@ def as_result(chunks: list[Any]) -> Result:
     return Result([(rows,) for rows in chunks], ())
 
 
-def pick(result: Result, at: int, index: int, library: str) -> Any:
+def pick(result: Result, chunk: int, index: int, library: str) -> Any:
     """Return one sample array of a chunk, as an array of the library of the chunks."""
-    rows = result.rows[at][index]
+    rows = result.rows[chunk][index]
     if library != "cupy" or not is_cuda_tensor(rows):
         return rows
     import cupy
@@ -189,14 +189,14 @@ def pick(result: Result, at: int, index: int, library: str) -> Any:
     return from_torch(rows, cupy.empty(0))
 
 
-def take(shard: Shard, at: int, rows: Any) -> Any:
+def take(shard: Shard, chunk: int, rows: Any) -> Any:
     """Return some rows of a chunk as a NumPy array."""
-    return to_numpy(shard.blocks[at].take_rows(rows))
+    return to_numpy(shard.blocks[chunk].take_rows(rows))
 
 
-def hosted(shard: Shard, at: int) -> LocalMatrix:
+def hosted(shard: Shard, chunk: int) -> LocalMatrix:
     """Return a chunk in NumPy's or SciPy's container."""
-    block: Any = on_host(shard.blocks[at])
+    block: Any = on_host(shard.blocks[chunk])
     if isinstance(values_of(block), np.ndarray):
         return block
     seen = None if block.observed is None else to_numpy(block.observed.dense_rows(0, block.shape[0])) != 0

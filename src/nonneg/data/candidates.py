@@ -47,8 +47,8 @@ def _front(block: LocalMatrix, scores: Array, second: Array, share: float) -> tu
     # A larger second score is a level of its own, below all indices of the level before.
     level = np.cumsum(np.diff(by_second[order], prepend=by_second[order[:1]]) > 0)
     ranks = places[order] - level * block.shape[0]
-    chosen = order[np.diff(np.minimum.accumulate(ranks), prepend=block.shape[0]) < 0]
-    return [int(place) for place in places[chosen]], [float(value) for value in by_second[chosen]]
+    front = order[np.diff(np.minimum.accumulate(ranks), prepend=block.shape[0]) < 0]
+    return [int(place) for place in places[front]], [float(value) for value in by_second[front]]
 
 
 def best_candidate(candidates: list[Candidate], share: float = 0.0) -> tuple[int, float, Any]:

@@ -133,13 +133,13 @@ class ChunkedMatrix(BlockedMatrix):
         """Return tasks that load the chunks in at least this number of shards, less than twice as many."""
         make, n_chunks = dask.delayed(make_shard, pure=False), len(self._chunks)
         n_shards = -(-n_chunks >> (n_chunks // n_shards).bit_length() - 1)
-        return [make(*(self._chunks[at] for at in part)) for part in self._members(n_shards)]
+        return [make(*(self._chunks[chunk] for chunk in part)) for part in self._members(n_shards)]
 
     def _members(self, n_shards: int) -> list[list[int]]:
         """Return the numbers of the chunks of each shard: a power of two of them, see `added`."""
         numbers = range(len(self._chunks))
         size = 1 << ((len(numbers) - 1) // n_shards).bit_length()
-        return [list(numbers[at : at + size]) for at in numbers[::size]]
+        return [list(numbers[first : first + size]) for first in numbers[::size]]
 
     def _rows_of(self, W: SampleArray, cluster: Cluster | None) -> tuple[Rows, int]:
         if not isinstance(W, da.Array) or tuple(W.chunks[0]) != self.row_chunks:
@@ -149,7 +149,7 @@ class ChunkedMatrix(BlockedMatrix):
             return rows, index
         call, blocks = dask.delayed(as_result, pure=False), W.to_delayed().ravel().tolist()
         shards = self._single if cluster is None else cluster.shards
-        items = [call([blocks[at] for at in part]) for part in self._members(len(shards))]
+        items = [call([blocks[chunk] for chunk in part]) for part in self._members(len(shards))]
         if cluster is None:
             return Rows(items), 0
         rows = Rows(cluster.compute(items))
@@ -163,7 +163,7 @@ class ChunkedMatrix(BlockedMatrix):
         cluster = self._cluster
         held = [self._rows_of(W, cluster) for W in sample_arrays]
         rows = list({id(rows): rows for rows, _ in held}.values())
-        work = Work(function, [(rows.index(one), index) for one, index in held], shared)
+        work = Work(function, [(rows.index(item), index) for item, index in held], shared)
         if cluster is None:
             sent = dask.delayed(work, pure=False, traverse=False)
             results = dask.compute(*pass_tasks(self._single, sent, rows))
@@ -176,9 +176,9 @@ class ChunkedMatrix(BlockedMatrix):
     def _assemble(self, rows: Rows, index: int, columns: int, dtype: Any, cluster: Cluster | None) -> Any:
         name = f"nonneg-rows-{uuid.uuid4().hex}"
         tasks = {
-            (name, chunk, 0): (pick, item, at, index, self.library)
+            (name, chunk, 0): (pick, item, place, index, self.library)
             for item, part in zip(rows.items, self._members(len(rows.items)), strict=True)
-            for at, chunk in enumerate(part)
+            for place, chunk in enumerate(part)
         }
         graph = HighLevelGraph.from_collections(name, tasks, dependencies=[])
         # What tells Dask the library and the dtype of the rows: of sparse chunks that of their values.
@@ -208,14 +208,14 @@ class ChunkedMatrix(BlockedMatrix):
     def local_blocks(self) -> Iterator[LocalMatrix]:
         """Yield the chunks one by one, computed in this process."""
         fetch = dask.delayed(hosted, pure=False)
-        for shard, at in self._places():
-            yield fetch(shard, at).compute()
+        for shard, place in self._places():
+            yield fetch(shard, place).compute()
 
     def _places(self) -> list[tuple[Any, int]]:
         """Return the shard of each chunk, and its number there."""
         shards = self._single if (cluster := self._cluster) is None else cluster.shards
         parts = zip(shards, self._members(len(shards)), strict=True)
-        return [(shard, at) for shard, part in parts for at in range(len(part))]
+        return [(shard, place) for shard, part in parts for place in range(len(part))]
 
     def select(self, rows: IntArray) -> ChunkedMatrix:
         """Return the given rows as data of their own; chunk by chunk, if they are in order."""
@@ -223,7 +223,7 @@ class ChunkedMatrix(BlockedMatrix):
             return ChunkedMatrix(self.array[rows])
         # Not by Dask's indexing, which joined parts of sparse chunks as dense arrays in 2024.
         cuts = enumerate(pairwise(np.searchsorted(rows, self._edges)))
-        parts = [self.array.blocks[at][rows[a:b] - self._edges[at]] for at, (a, b) in cuts if b > a]
+        parts = [self.array.blocks[chunk][rows[a:b] - self._edges[chunk]] for chunk, (a, b) in cuts if b > a]
         return ChunkedMatrix(da.concatenate(parts))
 
     def take_rows(self, rows: Any) -> Array:
@@ -232,7 +232,7 @@ class ChunkedMatrix(BlockedMatrix):
         index = np.where(index < 0, index + self.shape[0], index)
         chunk_of = np.searchsorted(self._edges, index, side="right") - 1
         call, places, chunks = dask.delayed(take, pure=False), self._places(), np.unique(chunk_of)
-        parts = [call(*places[at], index[chunk_of == at] - self._edges[at]) for at in chunks]
+        parts = [call(*places[chunk], index[chunk_of == chunk] - self._edges[chunk]) for chunk in chunks]
         order = np.argsort(chunk_of, kind="stable")
         rows = np.concatenate(dask.compute(*parts))
         return rows[np.argsort(order, kind="stable")]

@@ -100,9 +100,9 @@ class Cluster:
     def run(self, work: Work, rows: Sequence[Rows]) -> tuple[Rows, Result]:
         """Call the function on every chunk; return its rows, and the sum of its small results."""
         try:
-            for one in rows:
-                if one.depth >= DETACHED_PASSES:
-                    self._detach(one)
+            for held in rows:
+                if held.depth >= DETACHED_PASSES:
+                    self._detach(held)
             made, total = self._begin(work, rows)
             workers = self.client.nthreads()  # asked while the workers compute, because it takes its time
             self._finish([total])
@@ -118,17 +118,17 @@ class Cluster:
         name, key = self._stored("work", work)
         graph: list[tuple[dict[str, Any], dict[str, Any]]] = [({key: (stored,)}, {})]
         if self.keeps:
-            results = keys = [f"nonneg-pass-{name}-{at}" for at in range(len(self.shards))]
-            for at, (one, shard) in enumerate(zip(keys, self.shards, strict=True)):
-                task = (run_shard, key, shard, *(each.items[at] for each in rows))
-                graph.append(({one: task}, self._near(self.places[at])))
+            results = keys = [f"nonneg-pass-{name}-{number}" for number in range(len(self.shards))]
+            for number, (own, shard) in enumerate(zip(keys, self.shards, strict=True)):
+                task = (run_shard, key, shard, *(held.items[number] for held in rows))
+                graph.append(({own: task}, self._near(self.places[number])))
         else:
             (sent,) = self._launch(graph, [key])
             results = self.compute(pass_tasks(self.shards, sent, rows))
             graph, keys = [], []
         sums = sum_tree(name, results)
         *made, total = self._launch([*graph, (sums, {})], [*keys, next(reversed(sums))])
-        return Rows(made or results, 1 + max((one.depth for one in rows), default=0)), total
+        return Rows(made or results, 1 + max((held.depth for held in rows), default=0)), total
 
     def _launch(self, graph: list[tuple[dict[str, Any], dict[str, Any]]], keys: list[str]) -> list[Any]:
         """Send parts of a graph, each with its annotations, in one message; return futures of some keys."""
@@ -168,7 +168,7 @@ class Cluster:
                         f"The cluster has had no workers for {NO_WORKERS:g} s. Start workers and fit again; "
                         "with checkpoint= (--checkpoint), a fit resumes where it stopped."
                     ) from None
-                self.client.run_on_scheduler(free_tasks, [one.key for one in futures])
+                self.client.run_on_scheduler(free_tasks, [future.key for future in futures])
                 seconds = min(2 * seconds, LAST_SEARCH)
 
     def _find_shards(self) -> None:
@@ -184,10 +184,10 @@ class Cluster:
         self._find_shards()
         if None in self.places:
             return  # shards are being loaded again; the next pass looks once more
-        for at, target in moves(self.places, workers):
+        for number, target in moves(self.places, workers):
             options = {"workers": [target], "allow_other_workers": True}
-            self.shards[at] = self.client.submit(same, self.shards[at], pure=False, **options)
-            self.places[at] = target
+            self.shards[number] = self.client.submit(same, self.shards[number], pure=False, **options)
+            self.places[number] = target
 
 
 def sum_tree(name: str, results: Sequence[Any]) -> dict[str, Any]:
@@ -195,13 +195,13 @@ def sum_tree(name: str, results: Sequence[Any]) -> dict[str, Any]:
 
     Rows stay on their workers: to the first of a few, only the small results of the others come.
     """
-    tasks: dict[str, Any] = {f"nonneg-small-{name}-{at}": (added, one) for at, one in enumerate(results)}
+    tasks: dict[str, Any] = {f"nonneg-small-{name}-{i}": (added, small) for i, small in enumerate(results)}
     level = list(tasks)
     while len(level) > 1:
         above = []
-        for at in range(0, len(level), FAN_IN):
+        for start in range(0, len(level), FAN_IN):
             above.append(f"nonneg-sum-{name}-{len(tasks)}")
-            tasks[above[-1]] = (added, *level[at : at + FAN_IN])
+            tasks[above[-1]] = (added, *level[start : start + FAN_IN])
         level = above
     return tasks
 
@@ -246,12 +246,12 @@ def free_tasks(keys: Sequence[str], dask_scheduler: Any) -> None:
         new = open_.pop().dependencies - tasks
         tasks |= new
         open_ += new
-    bound = [one for one in tasks if one.loose_restrictions and one.worker_restrictions]
+    bound = [task for task in tasks if task.loose_restrictions and task.worker_restrictions]
     # Not those that are about to run: they are where they should be.
-    bound = [one for one in bound if one.state in ("memory", "released", "no-worker")]
-    for one in bound:
-        one.worker_restrictions = None
-    forgotten = {one.key: "processing" for one in bound if one.state == "no-worker"}
+    bound = [task for task in bound if task.state in ("memory", "released", "no-worker")]
+    for task in bound:
+        task.worker_restrictions = None
+    forgotten = {task.key: "processing" for task in bound if task.state == "no-worker"}
     dask_scheduler.transitions(forgotten, stimulus_id=f"nonneg-free-{time.time()}")
 
 
@@ -292,7 +292,8 @@ def check_versions(client: Any) -> None:
     answers = client.get_versions(packages=["nonneg"])
     processes = {"the scheduler": answers["scheduler"], **answers["workers"]}
     # A worker that is lost meanwhile has no answer.
-    others = [at for at, one in processes.items() if one and one["packages"].get("nonneg") != __version__]
+    packages = {address: known["packages"] for address, known in processes.items() if known}
+    others = [address for address, known in packages.items() if known.get("nonneg") != __version__]
     if others:
         raise NonnegError(
             f"Some processes of the Dask cluster have another version of nonneg, or none: "

@@ -377,9 +377,9 @@ def locate(data: DataMatrix, condition: Callable[[Any, Array], Array]) -> tuple[
             # Entries that are not stored, which are zeros, do not meet it.
             places = xp.nonzero(condition(xp, block.csr.data))[0]
             if places.shape[0]:
-                at = int(places[0])
-                row = int(xp.sum(xp.astype(block.csr.indptr <= at, xp.int64))) - 1
-                return offset + row, int(block.csr.indices[at]), float(block.csr.data[at])
+                entry = int(places[0])
+                row = int(xp.sum(xp.astype(block.csr.indptr <= entry, xp.int64))) - 1
+                return offset + row, int(block.csr.indices[entry]), float(block.csr.data[entry])
         else:
             for start, stop in block.row_blocks(1 << 20):
                 rows = block.dense_rows(start, stop)

@@ -44,6 +44,6 @@ def _hashed(
         add("values", csr.data)
     if block.weights is not None:
         add("weights", block.weights)
-    for at, array in enumerate(sample_arrays):
-        add(at, array)
-    return (), ([{name: one.hexdigest() for name, one in hashes.items()}],)
+    for number, array in enumerate(sample_arrays):
+        add(number, array)
+    return (), ([{name: value.hexdigest() for name, value in hashes.items()}],)

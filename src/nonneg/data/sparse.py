@@ -82,17 +82,17 @@ class CsrArrays:
         index = np.arange(self.shape[0])[rows] if isinstance(rows, slice) else to_numpy(rows)
         index = np.flatnonzero(index) if index.dtype == bool else index.astype(np.int64)
         index = np.where(index < 0, index + self.shape[0], index)
-        chosen = to_device(index, self.data)
+        places = to_device(index, self.data)
         starts, lengths = self.indptr[:-1], self.indptr[1:] - self.indptr[:-1]
-        starts, lengths = xp.take(starts, chosen), xp.take(lengths, chosen)
+        starts, lengths = xp.take(starts, places), xp.take(lengths, places)
         ends = xp.cumulative_sum(lengths, dtype=self.indptr.dtype)
         indptr = xp.concat([xp.zeros_like(self.indptr[:1]), ends])
         total = int(indptr[-1])
         new_rows = rows_of_entries(indptr, 0, total)
-        at = xp.arange(total, dtype=indptr.dtype, device=self.data.device)
-        at = at + xp.take(starts - indptr[:-1], new_rows)
+        entries = xp.arange(total, dtype=indptr.dtype, device=self.data.device)
+        entries = entries + xp.take(starts - indptr[:-1], new_rows)
         shape = (len(index), self.shape[1])
-        return CsrArrays(indptr, xp.take(self.indices, at), xp.take(self.data, at), shape)
+        return CsrArrays(indptr, xp.take(self.indices, entries), xp.take(self.data, entries), shape)
 
     def toarray(self) -> Array:
         """Return a dense array; for few rows."""

@@ -152,7 +152,7 @@ class ConeNMF(WeightedEstimator):
             self.reconstruction_err_ = result.relative_error * math.sqrt(data.squared_norm())
             # Cones are not iterated, so that "more iterations" is no advice.
             statements = [
-                replace(one, quantities={**one.quantities, "by_design": "cones"}) for one in statements
+                replace(claim, quantities={**claim.quantities, "by_design": "cones"}) for claim in statements
             ]
             self.certificate_ = Certificate(tuple(statements))
             for name in ("basis_", "size_angles_", "n_steps_"):

@@ -243,10 +243,10 @@ class ConsensusNMF(WeightedEstimator):
         self.certificate_ = consensus_certificate(entry, self.restarts_, resampled=self.resample is not None)
 
     def _rank(self, k: int) -> RankConsensus:
-        for one in self.ranks_:
-            if isinstance(k, Integral) and one.n_components == k:
-                return one
-        tried = [one.n_components for one in self.ranks_]
+        for consensus in self.ranks_:
+            if isinstance(k, Integral) and consensus.n_components == k:
+                return consensus
+        tried = [consensus.n_components for consensus in self.ranks_]
         raise InvalidParameterError(f"n_components={k!r} was not among the candidates {tried}.")
 
     def use_rank(self, n_components: int) -> ConsensusNMF:

@@ -191,17 +191,17 @@ class _Problem:
         estimate = self._fitted(self.X, self.W, self.Ht)
         model, k = (estimate[0] @ estimate[1].T) * (self.deviations > 0), self.Ht.shape[1]
         drawn = [np.full((n_resamples, *factor.shape), np.nan) for factor in estimate]
-        for at in range(n_resamples):
-            resample = rng.standard_normal(model.shape)
-            resample *= self.deviations
-            resample += model
-            fitted = self._fitted(resample, *estimate)
+        for resample in range(n_resamples):
+            entries = rng.standard_normal(model.shape)
+            entries *= self.deviations
+            entries += model
+            fitted = self._fitted(entries, *estimate)
             with np.errstate(invalid="ignore", divide="ignore"):  # constant columns resemble none
                 alike = np.nan_to_num(np.corrcoef(estimate[0], fitted[0], rowvar=False))[:k, k:]
-            own, other = linear_sum_assignment(-alike)
-            good = alike[own, other] >= FOUND
+            own, matching = linear_sum_assignment(-alike)
+            good = alike[own, matching] >= FOUND
             for draws, factor in zip(drawn, fitted, strict=True):
-                draws[at][:, own[good]] = factor[:, other[good]]
+                draws[resample][:, own[good]] = factor[:, matching[good]]
         seen = np.mean(~np.isnan(drawn[1][:, 0, :]), axis=0)
         tail, ends = (1 - level) / 2, []
         for factor, draws in zip(estimate, drawn, strict=True):

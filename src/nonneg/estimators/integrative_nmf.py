@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arrays import to_numpy
 from nonneg._threads import threads
-from nonneg._typing import Array
+from nonneg._typing import Array, FloatArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.annotated import AnnDataMatrix, is_anndata
 from nonneg.estimators._base import (
@@ -42,10 +42,10 @@ class DataSets:
         """Return the weights of the data sets in the form of the data."""
         if self.rows is None or len(weights) == 1:
             return weights if self.rows is None else weights[0]
-        plain = [to_numpy(one) for one in weights]
+        plain = [to_numpy(part) for part in weights]
         W = np.empty((sum(map(len, plain)), plain[0].shape[1]), dtype=plain[0].dtype)
-        for rows, one in zip(self.rows, plain, strict=True):
-            W[rows] = one
+        for rows, part in zip(self.rows, plain, strict=True):
+            W[rows] = part
         return self.matrices[0].to_sample_array(W)
 
 
@@ -56,11 +56,11 @@ def data_sets_of(
     estimator: FactorizingEstimator, X: Any, batch: Any, *, reset: bool, sample_weight: Any = None
 ) -> DataSets:
     """Validate several data sets; those after the first have its features."""
-    if not (isinstance(X, list | tuple) and len(X) > 0 and all(_is_matrix(one) for one in X)):
+    if not (isinstance(X, list | tuple) and len(X) > 0 and all(_is_matrix(matrix) for matrix in X)):
         return _split(input_data(estimator, X, reset=reset, sample_weight=sample_weight), batch)
     if batch is not None:
         raise InvalidParameterError("batch is for one array; a list already separates the data sets.")
-    names = [str(at) for at in range(len(X))] if reset else list(getattr(estimator, "batch_names_", ()))
+    names = [str(i) for i in range(len(X))] if reset else list(getattr(estimator, "batch_names_", ()))
     if len(names) != len(X):
         raise ShapeError(
             f"A list has the data sets of the fit in their order: expected {len(names)}, got {len(X)}. Pass "
@@ -68,10 +68,10 @@ def data_sets_of(
         )
     weights: list[Any] = [None] * len(X)
     if sample_weight is not None:
-        weights = np.split(np.asarray(sample_weight), np.cumsum([one.shape[0] for one in X])[:-1])
+        weights = np.split(np.asarray(sample_weight), np.cumsum([matrix.shape[0] for matrix in X])[:-1])
     matrices = [
-        input_data(estimator, one, reset=reset and at == 0, sample_weight=own)
-        for at, (one, own) in enumerate(zip(X, weights, strict=True))
+        input_data(estimator, matrix, reset=reset and i == 0, sample_weight=own)
+        for i, (matrix, own) in enumerate(zip(X, weights, strict=True))
     ]
     return DataSets(names, matrices)
 
@@ -83,7 +83,7 @@ def _is_matrix(X: Any) -> bool:
 def _split(data: DataMatrix, batch: Any) -> DataSets:
     if np.ndim(batch) == 0:
         return DataSets([NEW if batch is None else str(batch)], [data], [slice(None)])
-    labels = np.asarray([str(one) for one in np.asarray(batch).tolist()])
+    labels = np.asarray([str(label) for label in np.asarray(batch).tolist()])
     if labels.shape != (data.shape[0],):
         raise ShapeError(f"batch has {labels.size} labels, but X has {data.shape[0]} samples.")
     names = sorted(set(labels.tolist()))
@@ -214,16 +214,16 @@ class IntegrativeNMF(FactorizingEstimator):
 
     def _fit(self, X: Any, batch: Any = None, sample_weight: Any = None) -> Any:
         sets = data_sets_of(self, X, batch, reset=True, sample_weight=sample_weight)
-        n_samples, n_features = sum(one.shape[0] for one in sets.matrices), sets.matrices[0].shape[1]
+        n_samples, n_features = sum(matrix.shape[0] for matrix in sets.matrices), sets.matrices[0].shape[1]
         k = checked_rank(self.n_components, (n_samples, n_features), type(self).__name__)
         with threads(self.n_jobs):
             ones = None if self.scale else np.ones(n_features)
-            data = [DataSet.of(one, scale=ones) for one in sets.matrices]
+            data = [DataSet.of(matrix, scale=ones) for matrix in sets.matrices]
         result = self._call(integrate, data, k, caller=type(self).__name__)
         self._name(result, result.components.Ht.T)
         self.specific_components_ = np.ascontiguousarray(to_numpy(result.components.Vt).transpose(0, 2, 1))
         self.batch_names_ = ["0"] if sets.names == [NEW] else sets.names
-        self.batch_scale_ = np.stack([to_numpy(one.scale)[:, 0] for one in data])
+        self.batch_scale_ = np.stack([to_numpy(data_set.scale)[:, 0] for data_set in data])
         self.reconstruction_err_ = math.sqrt(2.0 * result.loss)
         warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"])
         return sets.joined(result.W)
@@ -234,16 +234,16 @@ class IntegrativeNMF(FactorizingEstimator):
             raise UnknownNameError.of("batch", name, self.batch_names_, other="None for a new data set")
         return None if name == NEW else self.batch_names_.index(name)
 
-    def _scale_of(self, at: int | None) -> Any:
+    def _scale_of(self, place: int | None) -> FloatArray:
         scale = self.batch_scale_.astype(np.float64)
-        return np.sqrt(np.mean(scale**2, axis=0)) if at is None else scale[at]
+        return np.sqrt(np.mean(scale**2, axis=0)) if place is None else scale[place]
 
     def _known(self, name: str, matrix: DataMatrix) -> tuple[DataSet, Array, Array]:
         """Return a data set with its scale, and the transposed components that belong to it."""
-        at = self._place(name)
+        place = self._place(name)
         Ht = matrix.to_device(to_numpy(self.components_).T)
-        own = 0.0 * self.specific_components_[0] if at is None else self.specific_components_[at]
-        return DataSet.of(matrix, scale=self._scale_of(at)), Ht, matrix.to_device(own.T)
+        own = 0.0 * self.specific_components_[0] if place is None else self.specific_components_[place]
+        return DataSet.of(matrix, scale=self._scale_of(place)), Ht, matrix.to_device(own.T)
 
     def transform(self, X: Any, *, batch: Any = None) -> Any:
         """Return the weights of data for the fitted components.
@@ -285,10 +285,10 @@ class IntegrativeNMF(FactorizingEstimator):
             The product of weights and components, times the scale.
         """
         check_is_fitted(self)
-        at = self._place(NEW if batch is None else str(batch))
+        place = self._place(NEW if batch is None else str(batch))
         K = to_numpy(self.components_)
-        K = K if at is None else K + self.specific_components_[at]
-        return reconstructed(X, (K * self._scale_of(at)).astype(K.dtype))
+        K = K if place is None else K + self.specific_components_[place]
+        return reconstructed(X, (K * self._scale_of(place)).astype(K.dtype))
 
     def score(self, X: Any, y: Any = None, *, batch: Any = None, sample_weight: Any = None) -> float:
         """Return the negative mean squared error of the scaled entries.

@@ -337,7 +337,7 @@ class NMF(FactorizingEstimator):
         if (dominant := dominant_columns(data, beta)) is None:
             return []
         (columns, share), names = dominant, getattr(self, "feature_names_in_", None)
-        listed = ", ".join(str(at if names is None else names[at]) for at in columns)
+        listed = ", ".join(str(column if names is None else names[column]) for column in columns)
         sentence = (
             f"{100 * min(share, 0.9999):.4g}% of what the loss measures is in {len(columns)} of "
             f"{data.shape[1]} columns ({'number ' * (names is None)}{listed}); the others count for the rest."
@@ -458,7 +458,7 @@ class NMF(FactorizingEstimator):
                 Ht = data.to_device(self.components_.T)
             past = self._past(data, first=first)
             Ht, past = online_step(data, Ht, past, beta=beta, penalties=penalties_of(self, data))
-        Ht, sums = data.to_caller(Ht), [data.to_caller(one) for one in (past.numerator, past.denominator)]
+        Ht, sums = data.to_caller(Ht), [data.to_caller(part) for part in (past.numerator, past.denominator)]
         self._online = replace(past, numerator=sums[0], denominator=sums[1])
         self.components_ = np.ascontiguousarray(Ht.T) if isinstance(Ht, np.ndarray) else Ht.T
         self.n_components_ = int(Ht.shape[1])

@@ -120,7 +120,7 @@ class Names(StoredArray):
         self.container = container
 
     def write(self, value: Any, file: File, name: str) -> Any:
-        return super().write(np.asarray([str(one) for one in value], dtype=np.str_), file, name)
+        return super().write(np.asarray([str(word) for word in value], dtype=np.str_), file, name)
 
     def read(self, plain: Any, file: File, name: str) -> Any:
         names = super().read(plain, file, name)
@@ -258,7 +258,7 @@ def unpack_model(header: dict[str, Any], file: File, classes: Classes, prefix: s
             f"{sorted(classes)}."
         )
     kind = classes[name]()
-    params = {key: from_plain(one, file, f"{prefix}param.{key}") for key, one in header["params"].items()}
+    params = {key: from_plain(plain, file, f"{prefix}param.{key}") for key, plain in header["params"].items()}
     if unknown := sorted(set(params) - set(kind._get_param_names())):
         raise FileFormatError(f"the file sets parameters that {name} does not have: {unknown}.")
     # A file must not choose a path that a later fit writes to; `pack_model` stores neither.
@@ -324,7 +324,7 @@ def _packed(value: Any, stored: Any, file: File, name: str) -> Any:
         (kind,) = _types(stored)
         return to_plain(kind(value), file, name) if kind in PLAIN else value.as_dict()
     if isinstance(value, list):
-        return [_packed(item, stored, file, f"{name}.{at}") for at, item in enumerate(value)]
+        return [_packed(item, stored, file, f"{name}.{i}") for i, item in enumerate(value)]
     return {"class": type(value).__name__, **pack_fields(value, stored[type(value)], file, f"{name}.")}
 
 
@@ -335,7 +335,7 @@ def _unpacked(plain: Any, stored: Any, file: File, name: str) -> Any:
         if isinstance(plain, list):
             # Axes are those of each object on its own.
             copies = [replace(file, sizes=dict(file.sizes)) for _ in plain]
-            return [_unpacked(plain[at], stored, own, f"{name}.{at}") for at, own in enumerate(copies)]
+            return [_unpacked(plain[i], stored, own, f"{name}.{i}") for i, own in enumerate(copies)]
         kinds = {kind.__name__: kind for kind in stored}
         if plain["class"] not in kinds:
             raise damaged(f"expected {name}.class to be one of {list(kinds)}")
@@ -377,14 +377,14 @@ def to_plain(value: Any, file: File, name: str) -> Any:
     if not isinstance(value, list | tuple | range | set | frozenset):
         raise NotPlainError
     items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
-    plain = [to_plain(item, file, f"{name}.{at}") for at, item in enumerate(items)]
+    plain = [to_plain(item, file, f"{name}.{i}") for i, item in enumerate(items)]
     return {"tuple": plain} if isinstance(value, tuple) else plain
 
 
 def from_plain(plain: Any, file: File, name: str) -> Any:
     """Return what `to_plain` was given."""
     if isinstance(plain, list):
-        return [from_plain(item, file, f"{name}.{at}") for at, item in enumerate(plain)]
+        return [from_plain(item, file, f"{name}.{i}") for i, item in enumerate(plain)]
     if not isinstance(plain, dict):
         return plain
     ((mark, content),) = plain.items()

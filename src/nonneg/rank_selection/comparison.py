@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from nonneg._interruption import ended_by_interrupt
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg._typing import MatrixLike
+from nonneg.certificates.plain_values import PlainValues
 from nonneg.data import DataMatrix
 from nonneg.data.door import Request, wrap
 from nonneg.exceptions import (
@@ -40,7 +41,7 @@ COLUMNS = {
 
 
 @dataclass(frozen=True)
-class RankComparison:
+class RankComparison(PlainValues):
     """Estimates of the rank by several methods, and a recommendation.
 
     Attributes
@@ -85,14 +86,7 @@ class RankComparison:
             rows.append(row)
         return rows
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the comparison as plain values, ready for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, texts and lists of them.
-        """
+    def _as_plain(self) -> dict[str, Any]:
         return {
             "rank": self.rank,
             "reason": self.reason,
@@ -102,19 +96,7 @@ class RankComparison:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> RankComparison:
-        """Build a comparison from what `as_dict` gave.
-
-        Parameters
-        ----------
-        values : mapping
-            Plain values.
-
-        Returns
-        -------
-        RankComparison
-            Equal to the one they came from.
-        """
+    def _of_plain(cls, values: Mapping[str, Any]) -> Self:
         estimates = {name: RankResult.from_dict(entry) for name, entry in values["estimates"].items()}
         return cls(int(values["rank"]), str(values["reason"]), estimates, values["left_out"])
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from nonneg._html import element, table
 from nonneg._typing import FloatArray
 from nonneg.certificates.certificate import Certificate
+from nonneg.certificates.plain_values import PlainValues
 from nonneg.exceptions import ShapeError
 
 
 @dataclass(frozen=True)
-class RankCurve:
+class RankCurve(PlainValues):
     """One measure of every candidate, over folds or restarts where there are any.
 
     Attributes
@@ -67,28 +68,12 @@ class RankCurve:
         place = self.candidates.index(k)
         return float(self.mean[place]), float(self.spread[place])
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the curve as plain values, ready for JSON.
-
-        Returns
-        -------
-        dict
-            Lists of numbers.
-        """
-        return {
-            "name": self.name,
-            "better": self.better,
-            "candidates": list(self.candidates),
-            "mean": self.mean.tolist(),
-            "spread": self.spread.tolist(),
-        }
-
     def __repr__(self) -> str:
         return f"RankCurve({self.name!r}, {len(self.candidates)} candidates, better={self.better!r})"
 
 
 @dataclass(frozen=True)
-class RankResult:
+class RankResult(PlainValues):
     """An estimate of the rank and its evidence.
 
     Attributes
@@ -142,14 +127,7 @@ class RankResult:
         """The deciding curve; None where there was no candidate."""
         return self.curves[0] if self.curves else None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the result as plain values, ready for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, texts and lists of them.
-        """
+    def _as_plain(self) -> dict[str, Any]:
         return {
             "rank": self.rank,
             "method": self.method,
@@ -165,20 +143,8 @@ class RankResult:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> RankResult:
-        """Build a result from what `as_dict` gave.
-
-        Parameters
-        ----------
-        values : mapping
-            Plain values.
-
-        Returns
-        -------
-        RankResult
-            Equal to the one they came from.
-        """
-        curves = tuple(RankCurve(**curve) for curve in values["curves"])
+    def _of_plain(cls, values: Mapping[str, Any]) -> Self:
+        curves = tuple(RankCurve.from_dict(curve) for curve in values["curves"])
         rest = {name: value for name, value in values.items() if name not in ("curves", "certificate")}
         rest["singular_values"] = np.asarray(rest["singular_values"], dtype=float)
         return cls(

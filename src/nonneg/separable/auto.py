@@ -177,13 +177,13 @@ class NumberOfAnchors:
     def statement(self) -> Statement:
         """State what the curve says about the number."""
         k, curve = self.number, self.curve
-        quantities = {"k": k, **{f"residual_{at + 1}": float(size) for at, size in enumerate(curve)}}
+        quantities = {"k": k, **{f"residual_{number + 1}": float(size) for number, size in enumerate(curve)}}
         if self.exact:
             before = f"; {k - 1} leave {curve[k - 2]:.4g}" if k > 1 else ""
             sentence = f"{k} anchors explain all judged samples up to rounding{before}."
             number = float(curve[k - 1])
             return Statement("number-of-anchors", sentence, number, None, Verdict.HOLDS, quantities)
-        shown = ", ".join(f"{at + 1}: {size:.3g}" for at, size in enumerate(curve[: k + 3]))
+        shown = ", ".join(f"{number + 1}: {size:.3g}" for number, size in enumerate(curve[: k + 3]))
         others = np.delete(self.bends, k - 2) if k > 1 else self.bends
         clear = k > 1 and self.bends[k - 2] >= STANDS_OUT * max(float(others.max(initial=0.0)), 0.0)
         ratio = float(self.bends[k - 2] / others.max()) if k > 1 and others.max(initial=0.0) > 0 else None

@@ -346,8 +346,8 @@ class Problem:
         vertices = minimizing_vertices(self.dictionary, state.residual, gradient)
         # The gradient at the vertices, of which some have an entry already.
         hit = state.rows == vertices.astype(np.int32)[:, None]
-        every, at = np.arange(n), hit.argmax(axis=1)
-        places = np.where(hit[every, at], np.minimum(at, state.counts), state.counts)
+        every, first = np.arange(n), hit.argmax(axis=1)
+        places = np.where(hit[every, first], np.minimum(first, state.counts), state.counts)
         held = state.weights[every, places]
         with np.errstate(under="ignore"):
             there = np.exp(-np.minimum((row_max[vertices] - held) / scale, UNDERFLOW + 1.0)) / sums[vertices]

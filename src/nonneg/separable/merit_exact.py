@@ -485,7 +485,7 @@ class RestrictedProblem:
 
         if isinstance(split, np.ndarray):
             lists = parallel_for(work, split.shape[1], chunk_size=COLUMNS, operations=float(split.size))
-            parts = [part for one in lists for part in one]
+            parts = [part for bounds in lists for part in bounds]
         else:
             parts = work(0, split.shape[1])
         quadratic, linear, levels = (sum(float(part[i]) for part in parts) for i in range(3))

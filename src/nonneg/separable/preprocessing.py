@@ -95,9 +95,9 @@ def merge_near_duplicates(points: Prepared, share: float) -> Prepared:
     """Keep one sample of each group of near-duplicates."""
     host = gathered(points.data)
     radius = share * float(np.sqrt(np.max(np.einsum("ij,ij->i", host, host))))
-    chosen, labels = representatives(host, radius)
-    details = {"share": share, "n_kept": len(chosen), "labels": labels}
-    return points.with_rows(chosen, merge=details)
+    rows, labels = representatives(host, radius)
+    details = {"share": share, "n_kept": len(rows), "labels": labels}
+    return points.with_rows(rows, merge=details)
 
 
 def gathered(data: DataMatrix) -> Any:
@@ -210,8 +210,8 @@ def representatives(points: Any, radius: float) -> tuple[IntArray, IntArray]:
         by_rank = np.argsort(rank)
         leader[joined] = by_rank[leaders[joined]]
         open_points &= ~(winners | joined)
-    chosen = np.unique(leader)
-    return chosen, np.searchsorted(chosen, leader)
+    leaders = np.unique(leader)
+    return leaders, np.searchsorted(leaders, leader)
 
 
 def _close_pairs(points: Any, radius: float) -> tuple[IntArray, IntArray]:

@@ -6,13 +6,12 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg._arguments import is_count, is_folder, is_number, is_verbose
+from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose, is_count, is_number
 from nonneg._arrays import numpy_dtype, to_float64, to_numpy
 from nonneg._random import Seed
 from nonneg._threads import threads
@@ -63,9 +62,7 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")
 
 
-CHOICES: dict[str, tuple[str, ...]] = {
-    "variant": ("max", "rand"),
-}
+VARIANTS = ("max", "rand")
 CHECKS: dict[str, tuple[str, Any]] = {
     "lam": (
         "a finite number not below 0, or a rule: 'paper' or 'printed' for 'merit', 'auto' for others",
@@ -79,8 +76,6 @@ CHECKS: dict[str, tuple[str, Any]] = {
     "max_iter": ("an integer of at least 1", is_count),
     "tol": ("None or a number not below 0", _is_tolerance),
     "callback": ("None or a function of one argument", lambda value: value is None or callable(value)),
-    "verbose": ("True, False or a nonnegative integer", is_verbose),
-    "checkpoint": ("None or the path of a folder", is_folder),
     "energy": (
         "above 0 and at most 1, for example 0.99",
         lambda value: value is None or (is_number(value) and 0 < value <= 1),
@@ -222,6 +217,8 @@ def select_anchors(
         "checkpoint": checkpoint,
     }  # fmt: skip
     keywords = _shared_keywords(name, entry, shared) | checked_params(name, method_params)
+    checked_verbose(verbose)
+    checked_checkpoint(checkpoint)
     _check_arguments({**keywords, "energy": energy, "merge": merge, "centered": centered})
     if isinstance(lam := keywords.get("lam"), str) and lam not in WEIGHT_RULES.get(name, ()):
         able = [key for key, rules in WEIGHT_RULES.items() if lam in rules]
@@ -271,8 +268,8 @@ def select_anchors(
 
 def _check_arguments(values: Mapping[str, Any]) -> None:
     for name, value in values.items():
-        if name in CHOICES and value not in CHOICES[name]:
-            raise UnknownNameError.of(name, value, CHOICES[name])
+        if name == "variant" and value not in VARIANTS:
+            raise UnknownNameError.of(name, value, VARIANTS)
         if name in CHECKS:
             meant, possible = CHECKS[name]
             if not possible(value):
@@ -312,15 +309,12 @@ def _check_entries(data: DataMatrix, name: str) -> None:
 def _checked_count(n_components: Any, data: DataMatrix) -> int | None:
     if n_components is None:
         return None
-    if not isinstance(n_components, Integral) or isinstance(n_components, bool) or n_components < 1:
+    count = checked_count("n_components", n_components)
+    if count > data.shape[0]:
         raise InvalidParameterError(
-            f"n_components must be None or an integer of at least 1, got {n_components!r}."
+            f"n_components={count} is more than the {data.shape[0]} samples that X has. Ask for fewer."
         )
-    if int(n_components) > data.shape[0]:
-        raise InvalidParameterError(
-            f"n_components={n_components} is more than the {data.shape[0]} samples that X has. Ask for fewer."
-        )
-    return int(n_components)
+    return count
 
 
 def _check_left(n_components: int | None, points: Prepared) -> None:

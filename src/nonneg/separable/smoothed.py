@@ -55,8 +55,8 @@ def smoothed_spa(data: DataMatrix, n_components: int, *, n_members: int | str = 
     if len(members) > 1:
         lift = best_lift(_medians(points, members))
         members, scores = extreme_members(_lifted(points, *lift), k, p)
-    for at, score in enumerate(scores):
-        history.record(at + 1, time.perf_counter() - started, {"score": score})
+    for step, score in enumerate(scores):
+        history.record(step + 1, time.perf_counter() - started, {"score": score})
     vertices = _medians(points, members)
     return SelectionResult(
         anchors=reduced.rows[_distinct_extremes(members)],

@@ -70,7 +70,7 @@ def update_W_block(
     rows = update_factor(
         update, W, system, other, data=entries, l1=penalties.l1_W, old=W_plain, momentum=momentum
     )
-    chosen, violation = rows.chosen, rows.violation
+    W_new, violation = rows.chosen, rows.violation
     if block.weights is not None:
         # A row of weight w counts w times in the violation, and scaled rows have scaled gradients.
         target = block.weighted(other - penalties.l1_W)
@@ -81,17 +81,17 @@ def update_W_block(
     if rows.products is not None:
         cross, data = rows.products, None
     elif entries is None or not whole:
-        cross, data = block.transposed_times(chosen), None
+        cross, data = block.transposed_times(W_new), None
     else:
-        cross, data = chosen, entries.T
+        cross, data = W_new, entries.T
     shared = rows.gram is not None and block.weights is None and not block.has_missing
     sums = (
         violation,
-        SharedGram(rows.gram) if shared else block.column_grams(chosen),
+        SharedGram(rows.gram) if shared else block.column_grams(W_new),
         (cross, data) if whole else cross,
-        penalties.of_W(chosen, block.weights),
+        penalties.of_W(W_new, block.weights),
     )
-    return (rows.new,) if W_plain is None else (rows.new, chosen), sums
+    return (rows.new,) if W_plain is None else (rows.new, W_new), sums
 
 
 def takes_whole(block: LocalMatrix, **shared: Any) -> bool:

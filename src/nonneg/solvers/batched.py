@@ -21,7 +21,7 @@ import numpy as np
 from nonneg._arrays import is_cuda_tensor, to_device
 from nonneg._devices import free_memory
 from nonneg._interruption import pending
-from nonneg._typing import Array
+from nonneg._typing import Array, IntArray
 from nonneg.data import DataMatrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.exceptions import InterruptedFitWarning
@@ -145,7 +145,7 @@ class Batch:
         self.X: Any = data[0].array if shared else None  # of all restarts; None if each has its own
         self.n_rows, self.max_iter, self.tol = data[0].shape[0], int(min(max_iter, LONGEST)), tol
         self.n_restarts, self.members = len(factors), np.arange(len(factors))  # which of them are in it
-        W, Ht = (torch.stack([pair[at] for pair in factors]) for at in (0, 1))
+        W, Ht = (torch.stack([pair[side] for pair in factors]) for side in (0, 1))
         if self.turned:
             W, Ht = W.mT.contiguous(), Ht.mT.contiguous()
         zero = torch.zeros(len(factors), dtype=torch.float64, device=W.device)
@@ -225,13 +225,13 @@ class Batch:
                 n_turns, graph = 0, None
             remaining = int(self.max_iter - n_iter[live].min())
 
-    def take(self, chosen: Any) -> None:
+    def take(self, restarts: IntArray) -> None:
         """Continue with some of the restarts, in memory of their own."""
         import torch
 
-        index = torch.tensor(chosen, device=self.arrays["loss"].device)
+        index = torch.tensor(restarts, device=self.arrays["loss"].device)
         self.arrays = {name: array.index_select(0, index) for name, array in self.arrays.items()}
-        self.members = self.members[chosen]
+        self.members = self.members[restarts]
 
     def run_of(self, place: int, n_iter: int, finished: float, seconds: float) -> Run[Any]:
         """Return what a single run would have returned; the time is divided among restarts and iterations."""
@@ -271,9 +271,9 @@ class BatchedHals(Batch):
         W, of_W = batched_hals(now["W"].mT, gram, cross.mT, max_passes=self.passes[0], shrink=SHRINK)
         violation = (of_W - _rounding(cross)).clip(0.0)
         W = W.mT
-        chosen = (W + amount * (W - now["W_plain"])).clip(0.0)
-        cross = (chosen.flatten(0, 1) @ X).reshape(now["Ht"].shape)
-        gram = chosen @ chosen.mT
+        extrapolated = (W + amount * (W - now["W_plain"])).clip(0.0)
+        cross = (extrapolated.flatten(0, 1) @ X).reshape(now["Ht"].shape)
+        gram = extrapolated @ extrapolated.mT
         H, of_H = batched_hals(now["Ht_next"].mT, gram, cross.mT, max_passes=self.passes[1], shrink=SHRINK)
         H = H.mT
         violation = (violation + (of_H - _rounding(cross)).clip(0.0)).double()
@@ -298,7 +298,7 @@ class BatchedHals(Batch):
         }
         better, worse = ~rejected & ~worse & active, worse & active
         arrays = {
-            "W": _choose(better, chosen, now["W"]),
+            "W": _choose(better, extrapolated, now["W"]),
             "W_plain": _choose(better, W, _choose(worse, now["W"], now["W_plain"])),
             "Ht": _choose(better, H, now["Ht"]),
             "Ht_next": _choose(better, _choose(momentum > 0, following, H), now["Ht"]),
@@ -380,7 +380,7 @@ class BatchedNewton(Batch):
         return arrays, numbers, done
 
 
-def _scheduled(schedule: Schedule, momentum: Any, ceiling: Any, good: Any) -> tuple[Any, Any]:
+def _scheduled(schedule: Schedule, momentum: Array, ceiling: Array, good: Array) -> tuple[Array, Array]:
     """Return momentum and ceiling of every restart after a try that was good, or rejected: then it rests."""
     import torch
 
@@ -394,14 +394,14 @@ def _scheduled(schedule: Schedule, momentum: Any, ceiling: Any, good: Any) -> tu
     return torch.where(good, grown, 0.0), torch.where(good, torch.where(below, ceiling, raised), rejected)
 
 
-def _choose(chosen: Any, new: Any, old: Any) -> Any:
-    """Return the arrays of chosen restarts, and the old ones of the others."""
+def _choose(mask: Array, new: Array, old: Array) -> Array:
+    """Return the new arrays of the restarts in a mask, and the old ones of the others."""
     import torch
 
-    return torch.where(chosen.reshape(-1, *(1,) * (old.ndim - 1)), new, old)
+    return torch.where(mask.reshape(-1, *(1,) * (old.ndim - 1)), new, old)
 
 
-def _rounding(cross: Array) -> Any:
+def _rounding(cross: Array) -> Array:
     import torch
 
     return 8 * torch.finfo(cross.dtype).eps * torch.linalg.vector_norm(cross, ord=1, dim=(1, 2))

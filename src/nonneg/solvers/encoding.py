@@ -18,7 +18,7 @@ from array_api_compat import array_namespace
 from nonneg._arrays import is_cpu_tensor, is_float32, numpy_view, row_major, tensor_view
 from nonneg._devices import chosen_products
 from nonneg._threads import single_threaded_blas
-from nonneg._typing import Array, Namespace, SampleArray
+from nonneg._typing import Array, Namespace, SampleArray, SparseMatrix
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.matrix import rows_per_block
 from nonneg.kernels.beta_products import kl_passes
@@ -174,7 +174,7 @@ def _encode_sparse_array(
     size = max(1, HESSIANS // (k * k))
     blocks = ((0, csr.shape[0]),) if csr.plan is None else [block[:2] for block in csr.plan.blocks]
     parts = []
-    for part in (slice(at, min(at + size, end)) for begin, end in blocks for at in range(begin, end, size)):
+    for part in (slice(i, min(i + size, end)) for begin, end in blocks for i in range(begin, end, size)):
         own = sums[part, :] if sums.ndim == 2 else xp.broadcast_to(sums, first[part, :].shape)
         parts.append(_solve(step, (csr[part], own), first[part, :], max_iter))
     return xp.concat(parts, axis=0)
@@ -187,7 +187,7 @@ def _done(number: int, residuals: Array, tol: float) -> Any:
 
 
 def _encode_nonzeros(
-    csr: Any, Ht: Array, sums: Array, penalties: Penalties, tol: float, max_iter: int
+    csr: SparseMatrix, Ht: Array, sums: Array, penalties: Penalties, tol: float, max_iter: int
 ) -> Array:
     totals = np.asarray(csr.sum(axis=1)).ravel()
     W, _, _ = kl_passes(

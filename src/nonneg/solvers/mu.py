@@ -112,11 +112,11 @@ def multiplicative(
     # An iteration is one pass with four products of the size of the data, two more for beta other than 1 and
     # 2. Fevotte & Idier (2011), Neural Computation 23(9), Algorithm 1 and Section 4.
     loss = BetaLoss.of(data, beta)
-    may_change: Any = None
+    may_change: Array | None = None
     if free is not None:
-        chosen = np.zeros(Ht.shape[1], dtype=bool)
-        chosen[free] = True
-        may_change = to_device(chosen, Ht)
+        is_free = np.zeros(Ht.shape[1], dtype=bool)
+        is_free[free] = True
+        may_change = to_device(is_free, Ht)
 
     def evaluate(W: SampleArray, Ht: Array) -> dict[str, Any]:
         (W_next,), (value, ratio, power) = data.map_reduce_rows(

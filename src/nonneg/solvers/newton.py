@@ -24,7 +24,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._compiled import core
-from nonneg._typing import Array, IntArray, Namespace, SampleArray
+from nonneg._typing import Array, IntArray, Namespace, SampleArray, SparseMatrix
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import SlowDecrease
 from nonneg.iteration.loop import Candidates, Descent, changed, solver, unchanged
@@ -142,7 +142,7 @@ def newton_step(
 
 
 def nonzero_step(
-    csr: Any,
+    csr: SparseMatrix,
     factor: Array,
     other: Array,
     sums: Array,
@@ -410,10 +410,10 @@ class NewtonProblem:
         gained = steps * slopes
         of_pair = {"Ht_plain": Ht, "W_before": state.W, "gained": xp.sum(gained)}
         if extrapolates(momentum):
-            chosen = extrapolate_bounded(Ht, state.Ht_plain, momentum)
+            extrapolated = extrapolate_bounded(Ht, state.Ht_plain, momentum)
             # What the columns gained by their own steps is not known.
             following = xp.where(steps < 0.5, 2.0 * steps, xp.ones_like(steps))
-            changes, _ = self.evaluate(state, chosen, momentum)
+            changes, _ = self.evaluate(state, extrapolated, momentum)
             return changes | of_pair | {"steps": following, "shorter": None}
         changes, at_start = self.evaluate(state, Ht, 0.0)
         assert state.columns is not None

@@ -50,13 +50,13 @@ def batch_step(method: str, data: Any, options: TransformOptions) -> Step:
 
         parts = [pair for part in parallel_for(work, state.batch, chunk_size=1) for pair in part]
         states, measures = [pair[0] for pair in parts], [pair[1] for pair in parts]
-        columns = {name: np.concatenate([one[name] for one in measures]) for name in measures[0]}
+        columns = {name: np.concatenate([part[name] for part in measures]) for name in measures[0]}
         return concatenated(states), columns
 
     return one_by_one if is_numpy_array(held) else whole_batch
 
 
-def compiled_step(method: str, data: Any, options: TransformOptions) -> Any:
+def compiled_step(method: str, data: Any, options: TransformOptions) -> Step | None:
     """Return the compiled kernel as a step of the loop, where it supports the problem."""
     # Factors of a fixed transform have a kernel of their own, `kernels.majorization_equalization`.
     if method == "nmf" or options.line_search != DEFAULTS[method]["line_search"]:

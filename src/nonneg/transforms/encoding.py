@@ -45,8 +45,8 @@ def coefficient_variances(Y: Array, transform: Array) -> Array:
     xp = array_namespace(Y)
     total = None
     # One realization at a time: no array with all coefficients.
-    for at in range(int(Y.shape[0])):
-        squares = xp.square(Y[at] @ transform.T)
+    for realization in range(int(Y.shape[0])):
+        squares = xp.square(Y[realization] @ transform.T)
         total = squares if total is None else total + squares
     return total / Y.shape[0]
 

@@ -28,7 +28,7 @@ def initial_state(
     m, n, k = data.frame_length, data.n_frames, n_components
     transforms, components, activations = _given(init, m, n, k)
     n_given = 0 if transforms is None else len(transforms)
-    chosen: list[tuple[FloatArray, Any, Any]] = []
+    inits: list[tuple[FloatArray, Any, Any]] = []
     for i, source in enumerate(generator(rng).spawn(n_init)):
         # Everything is drawn, used or not, so that a restart does not depend on what is given.
         transform = random_orthogonal(m, source)
@@ -38,8 +38,8 @@ def initial_state(
             transform = transforms[place]
             if components is not None and activations is not None:
                 factors = activations[place], components[place]
-        chosen.append((transform, *(factors or (None, None))))
-    return _state(data, *(_stacked(part) for part in zip(*chosen, strict=True)))
+        inits.append((transform, *(factors or (None, None))))
+    return _state(data, *(_stacked(part) for part in zip(*inits, strict=True)))
 
 
 def _state(data: FrameCovariances, transform: Any, activations: Any, components: Any) -> TransformState:

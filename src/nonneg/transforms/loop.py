@@ -113,7 +113,7 @@ class LoopOptions:
     def run(self, method: str, state: Any, data: Any, options: TransformOptions, name: str = "") -> BatchRun:
         """Run one part ("tl", "jd" or "nmf") from the states of a batch; `name` is that of the part."""
         if method == "jd":
-            stop: Any = SmallGradient(self.gradient_tol)
+            stop: SmallGradient | SmallDecrease = SmallGradient(self.gradient_tol)
         else:
             entries = data.shape[1] * data.shape[2] if method == "nmf" else data.n_frames * data.frame_length
             stop = SmallDecrease(self.tol, entries)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._random import Seed
-from nonneg._typing import FloatArray
+from nonneg._typing import Array, FloatArray
 from nonneg.transforms.certificate import certified
 from nonneg.transforms.covariances import FrameCovariances
 from nonneg.transforms.initialization import initial_state
@@ -29,9 +29,9 @@ def best_tl(batches: list[BatchRun], data: Frames, options: TransformOptions) ->
     """Build the result of TL-NMF from the best of all restarts."""
     which = _best_batch(batches)
     batch = batches[which]
-    state, at = batch.state, batch.best
-    transform = completed_transform(state.transform[at, ...], data)
-    factors = state.activations[at, ...], state.components[at, ...]
+    state, best = batch.state, batch.best
+    transform = completed_transform(state.transform[best, ...], data)
+    factors = state.activations[best, ...], state.components[best, ...]
     return _result("tl", batches, which, transform, factors, data, options)
 
 
@@ -54,8 +54,8 @@ def best_jd(
     V = _covariances(data).variances(transform)[None, ...]
     state = FactorState(factor_inits.activations, factor_inits.components)
     fitted = loop.run("nmf", state, V, options, "factors")
-    at = fitted.best
-    factors = fitted.state.activations[at, ...], fitted.state.components[at, ...]
+    best = fitted.best
+    factors = fitted.state.activations[best, ...], fitted.state.components[best, ...]
     result = _result("jd", batches, which, transform, factors, data, options)
     return replace(result, factorization_history=fitted.best_history)
 
@@ -162,7 +162,7 @@ def _result(
     method: str,
     batches: list[BatchRun],
     which: int,
-    transform: Any,
+    transform: Array,
     factors: tuple[Any, Any],
     data: Frames,
     options: TransformOptions,

@@ -13,6 +13,7 @@ from nonneg._arguments import checked_checkpoint
 from nonneg._arrays import to_device, to_float64
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.certificates.plain_values import PlainValues
 from nonneg.iteration.progress import announce
 from nonneg.transforms.covariances import frame_covariances
 from nonneg.transforms.encoding import (
@@ -34,7 +35,7 @@ CONFIDENCE = 0.975
 
 
 @dataclass(frozen=True)
-class TransformChoice:
+class TransformChoice(PlainValues):
     """The transform that was chosen, and by which numbers.
 
     Attributes
@@ -57,35 +58,6 @@ class TransformChoice:
     standard_error: float
     n_train: int
     n_held_out: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values.
-
-        Returns
-        -------
-        dict
-            The attributes, with lists for tuples.
-        """
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in vars(self).items()}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> TransformChoice:
-        """Build a choice from what `as_dict` gave.
-
-        Parameters
-        ----------
-        values : mapping
-            Plain values.
-
-        Returns
-        -------
-        TransformChoice
-            Equal to the one they came from.
-        """
-        plain: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
-        }
-        return cls(**plain)
 
 
 def learn_frames(
@@ -140,8 +112,8 @@ def learn_chosen(
             fitted(Y[:, train, :], "training", learned=True, init=initial),
         )
         objectives = [
-            [_objective(Y[:, block, :], one, options["eps0"], average_frames) for block in blocks]
-            for one in candidates
+            [_objective(Y[:, block, :], candidate, options["eps0"], average_frames) for block in blocks]
+            for candidate in candidates
         ]
         choice = chosen(np.array(objectives), [len(block) for block in blocks], len(train))
     statement = choice_statement(choice)
@@ -156,7 +128,7 @@ def held_out_blocks(n_frames: int) -> tuple[IntArray, list[IntArray]]:
     if n_blocks < 6:  # a single block held out has no spread
         return np.arange(n_frames), []
     edges = np.linspace(0, n_frames, n_blocks + 1).round().astype(np.intp)
-    blocks = [np.arange(edges[at], edges[at + 1]) for at in range(2, n_blocks, 3)]
+    blocks = [np.arange(edges[number], edges[number + 1]) for number in range(2, n_blocks, 3)]
     free = np.ones(n_frames, dtype=bool)
     for block in blocks:
         free[max(block[0] - 1, 0) : block[-1] + 2] = False

@@ -56,3 +56,26 @@ def test_points_and_slopes(retraction: Any, size: float, p: int) -> None:
         ahead, behind = (objective.value(curve.at(step + d)) for d in (h, -h))
         slope = curve.slope(objective, (found,), step)
         assert abs(slope[0] - (ahead[0] - behind[0]) / (2 * h)) < 1e-5 * max(1.0, size)
+
+
+def turn(m: int, size: float) -> np.ndarray:
+    """Return a skew matrix that turns one plane by far more than all others."""
+    u, v = np.linalg.qr(np.random.default_rng(m).standard_normal((m, 2)))[0].T
+    return problem(1e-2, m, 1)[0] + size * (np.outer(u, v) - np.outer(v, u))
+
+
+@pytest.mark.parametrize(("m", "p"), [(2, 1), (3, 3), (40, 1), (57, 33), (57, 57)])
+@pytest.mark.parametrize("size", [2.0, 40.0, 1e3, 1e6, 1e10])
+def test_polar_points_of_one_and_of_several_problems(m: int, p: int, size: float) -> None:
+    # One problem takes the tridiagonal form of the core, several eigenvectors, the largest singular vectors.
+    E, P = turn(m, size), problem(1.0, m, p)[1]
+    inputs = E.copy(), P.copy()
+    alone = PolarRetraction(E, P).at(np.ones(1))[0]
+    several = PolarRetraction(np.concatenate([E, -E]), np.concatenate([P, P])).at(np.ones(2))
+    exact = closest_orthogonal(np.eye(m) + E[0]) @ P[0]
+    for points in (alone, several[0]):
+        assert np.abs(points.T @ points - np.eye(p)).max() < 1e-13
+        # Eigenvalues of E'E are known up to the rounding of the largest.
+        assert np.abs(points - exact).max() < 1e-14 * m * max(1.0, min(size, 1e4)) ** 2
+    assert np.array_equal(E, inputs[0])
+    assert np.array_equal(P, inputs[1])

@@ -568,10 +568,6 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         tags.input_tags.positive_only = True
         return tags
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
-
     def _fit_counts(self, counts: Any, *, again: bool = False) -> FloatArray:
         """Find topics, `again` as many and in the same order as before; return the proportions."""
         name = METHODS.name_of(self.method)
@@ -785,6 +781,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
 
     def _set_derived(self) -> None:
         self.n_topics_: int = len(self.components_)
+        self._n_features_out = self.n_topics_
         self.topics_ = rows_of_sum_one(self.components_)
         self.anchor_words_: list[Any] | None = (
             None if self.anchor_indices_ is None else self._names(self.anchor_indices_)

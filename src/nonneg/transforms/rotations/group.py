@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._random import Seed, generator
-from nonneg._typing import Array, FloatArray, Namespace
+from nonneg._typing import Array, FloatArray
 
 
 def transposed(A: Array) -> Array:
@@ -32,14 +32,14 @@ def closest_orthogonal(A: Array) -> Array:
 def newton_schulz_step(A: Array) -> Array:
     """Square the error of a matrix whose columns are nearly orthonormal."""
     gram = transposed(A) @ A
-    return A @ (1.5 * _eye(array_namespace(A), gram) - 0.5 * gram)
+    return A @ (1.5 * identity_like(gram) - 0.5 * gram)
 
 
 def orthogonality_error(A: Array) -> Array:
     """Return the largest entry of ``|A A' - I|``."""
     xp = array_namespace(A)
     gram = A @ transposed(A)
-    return xp.max(xp.max(xp.abs(gram - _eye(xp, gram)), axis=-1), axis=-1)
+    return xp.max(xp.max(xp.abs(gram - identity_like(gram)), axis=-1), axis=-1)
 
 
 def random_orthogonal(m: int, rng: Seed = None) -> FloatArray:
@@ -57,5 +57,6 @@ def norm_bound(E: Array) -> float:
     return bound if np.isfinite(bound) else 0.0
 
 
-def _eye(xp: Namespace, A: Array) -> Array:
-    return xp.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+def identity_like(A: Array) -> Array:
+    """Return the identity matrix with the columns, type and device of A."""
+    return array_namespace(A).eye(A.shape[-1], dtype=A.dtype, device=A.device)

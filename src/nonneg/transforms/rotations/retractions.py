@@ -1,7 +1,7 @@
 """Retractions: curves R(t) P of matrices with orthonormal columns, with rotations R(t) of one skew matrix.
 
 A line search asks for several points of one curve. What they share is computed once: products E^j P while the
-rotation is small, else eigenvectors of E'E.
+rotation is small, else eigenvectors or a tridiagonal form of E'E.
 """
 
 from __future__ import annotations
@@ -12,15 +12,32 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
+from scipy.linalg.lapack import dormqr, dsytrd
+from scipy.special import ellipj, ellipk, ellipkm1
 
-from nonneg._typing import Array
+from nonneg._compiled import core
+from nonneg._lazy import cached_property
+from nonneg._threads import BLAS, team_size
+from nonneg._typing import Array, FloatArray
 from nonneg.transforms.objective import VarianceObjective
-from nonneg.transforms.rotations.group import newton_schulz_step, norm_bound, transposed
+from nonneg.transforms.rotations.group import (
+    closest_orthogonal,
+    identity_like,
+    newton_schulz_step,
+    norm_bound,
+    transposed,
+)
 from nonneg.transforms.rotations.line_search import Point
 
 # Eigenvalues of E'E are known up to the rounding of the largest. Rotations beyond this lose digits, which a
 # Newton-Schulz step brings back.
 LARGEST_ACCURATE = 8.0
+# The relative error of an inverse root: below the rounding of float64.
+ROUNDING = 1e-16
+# Columns that LAPACK works on at once: of 8, 16, 32 and 64 the quickest for 200 x 200 matrices.
+FORM_BLOCK, REFLECTION_BLOCK = 16, 32
+# Products of reflections need LAPACK's own workspace for their triangles.
+TRIANGLES = 65 * 64
 # Products of full size up to which a power series is preferred to eigenvectors, which take as long as eight;
 # fewer, because a series also reads all its terms.
 EIGENVECTOR_PRODUCTS = 6
@@ -48,9 +65,9 @@ class ExponentialRetraction:
         if self._eigen is None:
             self._eigen = _Eigenvectors(self.E, self.P)
         angles = t * self._eigen.roots
-        one = xp.ones_like(angles)
+        ones = xp.ones_like(angles)
         small = angles < 1e-8
-        sine = xp.where(small, one, xp.sin(angles) / xp.where(small, one, angles))
+        sine = xp.where(small, ones, xp.sin(angles) / xp.where(small, ones, angles))
         return self._eigen.combined(xp.cos(angles), sine, t)
 
     def slope(self, objective: VarianceObjective, point: Point, step: Array) -> Array:
@@ -71,17 +88,22 @@ class PolarRetraction:
         self.E, self.P = E, P
         # (1 + x) (1 - x^2)^(-1/2): two powers have one coefficient.
         self._terms = Powers(E, P, lambda j: math.comb(2 * (j // 2), j // 2) / 4.0 ** (j // 2))
-        self._eigen: _Eigenvectors | None = None
+        self._form: _Eigenvectors | _Tridiagonal | None = None
 
     def at(self, step: Array) -> Array:
         """Return the points at given steps."""
-        t = step[:, None, None]
-        n_terms = self._terms.n_terms(float(self.xp.max(self.xp.abs(step))))
+        t, longest = step[:, None, None], float(self.xp.max(self.xp.abs(step)))
+        n_terms = self._terms.n_terms(longest)
         if n_terms is not None:
             return self._terms.point(t, n_terms)
-        if self._eigen is None:
-            self._eigen = _Eigenvectors(self.E, self.P)
-        return self._eigen.combined(1.0 / (1.0 + (t * self._eigen.roots) ** 2) ** 0.5, None, t)
+        # Eigenvalues of E'E are known up to the rounding of the largest. From here on it leaves an error in
+        # 1 + t^2 E'E that is not rounding after one Newton-Schulz step, which squares it.
+        if (self._terms.norm * longest) ** 4 * float(self.xp.finfo(self.E.dtype).eps) > 1.0:
+            return closest_orthogonal(identity_like(self.E) + t * self.E) @ self.P
+        if self._form is None:
+            form = _Tridiagonal if _Tridiagonal.is_supported(self.E) else _Eigenvectors
+            self._form = form(self.E, self.P)
+        return self._form.polar(t)
 
 
 class _Eigenvectors:
@@ -91,32 +113,101 @@ class _Eigenvectors:
         xp = array_namespace(E)
         # One matrix at a time: NumPy then computes half of a symmetric product.
         alone = E.shape[0] == 1
-        one = E[0, ...] if alone else E
-        square = transposed(one) @ one
+        skew = E[0, ...] if alone else E
+        square = transposed(skew) @ skew
         values, self.vectors = xp.linalg.eigh(square[None, ...] if alone else square)
         # The angular velocities, as a column: eigenvalues are not negative but for rounding.
         self.roots = xp.where(values > 0, values, xp.zeros_like(values))[..., None] ** 0.5
         self.coordinates = transposed(self.vectors) @ P
         self.E = E
-        self.largest = float(xp.max(self.roots))
-        # Worth a product of full size where P is not narrow.
-        wide = 2 * P.shape[-1] > P.shape[-2]
-        self.moved = E @ self.vectors if wide else None
 
-    def combined(self, even: Array, odd: Array | None, t: Array) -> Array:
-        """Return even(E'E) P + t E odd(E'E) P; the functions are the same where one is given."""
-        first = even * self.coordinates
-        second = first if odd is None else odd * self.coordinates
-        combined = self.vectors @ first
-        if self.moved is not None:
-            combined = combined + t * (self.moved @ second)
-        elif odd is None:
-            combined = combined + t * (self.E @ combined)
-        else:
-            combined = combined + t * (self.E @ (self.vectors @ second))
-        # Small eigenvalues are known up to the rounding of the largest.
-        far = self.largest * float(array_namespace(t).max(t)) > LARGEST_ACCURATE
-        return newton_schulz_step(combined) if far else combined
+    @cached_property
+    def moved(self) -> Array:
+        """Return E times the eigenvectors."""
+        return self.E @ self.vectors
+
+    def polar(self, t: Array) -> Array:
+        """Return (I + t E) (I + t^2 E'E)^(-1/2) P."""
+        root = self.vectors @ (self.coordinates / (1.0 + (t * self.roots) ** 2) ** 0.5)
+        return self._refined(root + t * (self.E @ root), t)
+
+    def combined(self, even: Array, odd: Array, t: Array) -> Array:
+        """Return even(E'E) P + t E odd(E'E) P."""
+        second, (m, p) = odd * self.coordinates, self.coordinates.shape[-2:]
+        # Worth a product of full size where P is not narrow.
+        turned = self.moved @ second if 2 * p > m else self.E @ (self.vectors @ second)
+        return self._refined(self.vectors @ (even * self.coordinates) + t * turned, t)
+
+    def _refined(self, point: Array, t: Array) -> Array:
+        return refined(point, float(array_namespace(t).max(t * self.roots)))
+
+
+def refined(point: Array, angle: float) -> Array:
+    """Remove the error of large rotations: small eigenvalues have the rounding of the largest."""
+    return newton_schulz_step(point) if angle > LARGEST_ACCURATE else point
+
+
+class _Tridiagonal:
+    """Functions of E'E applied to P by its tridiagonal form Q T Q': compiled, for one matrix of float64."""
+
+    def __init__(self, E: FloatArray, P: FloatArray) -> None:
+        self.E, m = E[0], E.shape[1]
+        # Transposed, the symmetric matrix has LAPACK's order and is not copied.
+        form, self.diagonal, self.beside, self.scales, _ = dsytrd(
+            (self.E.T @ self.E).T, lower=1, lwork=FORM_BLOCK * m, overwrite_a=1
+        )
+        # Q leaves the first coordinate alone; what it does with the others is a product of reflections.
+        self.reflections = np.asfortranarray(form[1:, :-1])
+        self.coordinates = self._reflected(P[0].copy(), "N")
+        sizes = np.abs(self.beside)
+        rows = np.abs(self.diagonal) + np.append(sizes, 0.0) + np.append(0.0, sizes)
+        self.squared_norm = float(rows.max())
+
+    @staticmethod
+    def is_supported(E: Array) -> bool:
+        """Tell whether E is one matrix of NumPy's float64, and the core is there."""
+        alone = isinstance(E, np.ndarray) and E.dtype == np.float64 and len(E) == 1 and E.shape[1] > 1
+        return alone and core() is not None
+
+    def polar(self, t: FloatArray) -> FloatArray:
+        """Return (I + t E) (I + t^2 E'E)^(-1/2) P."""
+        step = float(t[0, 0, 0])
+        square = step * step
+        shifts, scales = inverse_root_nodes(1.0 + square * self.squared_norm)
+        solutions = np.empty_like(self.coordinates)
+        core().sum_of_solutions(
+            *(square * self.diagonal, square * self.beside, 1.0 + shifts, scales),
+            *(self.coordinates, solutions, team_size(BLAS * solutions.size * len(shifts))),
+        )
+        root = self._reflected(solutions, "T")
+        point = (root + step * (self.E @ root))[None, ...]
+        return refined(point, step * math.sqrt(self.squared_norm))
+
+    def _reflected(self, A: FloatArray, transpose: str) -> FloatArray:
+        """Return Q'A for "N", Q A for "T", in place: what LAPACK sees is the transpose."""
+        work = REFLECTION_BLOCK * A.shape[1] + TRIANGLES
+        A[1:] = dormqr("R", transpose, self.reflections, self.scales, A.T[:, 1:], work, overwrite_c=1)[0].T
+        return A
+
+
+def inverse_root_nodes(largest: float) -> tuple[FloatArray, FloatArray]:
+    """Return shifts s_j and scales c_j with A^(-1/2) = sum of c_j (A + s_j I)^-1, for spectra from 1 on."""
+    # The trapezoidal rule after a change of variables by elliptic functions: method 3 of Hale, Higham &
+    # Trefethen (2008), Computing A^alpha, log(A), and related matrix functions by contour integrals.
+    # A hair above 1, where the elliptic functions are those of the circle.
+    small = 1.0 / max(largest, 1.0 + 1e-12)
+    period = float(ellipkm1(small))
+    n = math.ceil(-math.log(ROUNDING) * period / (2.0 * math.pi * float(ellipk(small))))
+    # The second half of the nodes follows from the first, where no digits are lost.
+    half = (n + 1) // 2
+    sine, cosine, delta, _ = ellipj((np.arange(half) + 0.5) * period / n, 1.0 - small)
+    shifts = (sine / cosine) ** 2
+    scales = 2.0 * period / (math.pi * n) * delta / cosine**2
+    mirrored = 1.0 / (small * shifts[: n - half])
+    return (
+        np.concatenate([shifts, mirrored]),
+        np.concatenate([scales, scales[: n - half] * mirrored * math.sqrt(small)]),
+    )
 
 
 class Powers:
