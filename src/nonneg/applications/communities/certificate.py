@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nonneg.applications.communities.eigenvectors import Eigenpairs
-from nonneg.applications.communities.methods import METHODS, Search
+from nonneg.applications.communities.methods import METHODS, STANDS_OUT, Search
 from nonneg.applications.communities.number import EIGENGAP
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 
@@ -38,11 +38,15 @@ def _method(search: Search) -> Statement:
         "A tenth of the edges was hidden. Their log-likelihood per edge, relative to a single community, "
         f"given the others: {scored}. The difference is {abs(advantage):.3g}, its standard error {error:.2g}."
     )
-    if abs(advantage) <= error:
-        sentence += " The methods do not differ beyond it, and SymNMF is used."
-    verdict = Verdict.HOLDS if advantage > error else Verdict.NOT_VERIFIABLE
-    sentence += " A single community explains them no worse." * (max(scores.values()) <= 0)
-    return Statement("method", sentence, advantage, error, verdict, {**scores, "standard_error": error})
+    if abs(advantage) <= STANDS_OUT * error:
+        sentence += f" They do not differ beyond {STANDS_OUT:g} of these, and {search.method} comes first."
+    verdict = Verdict.HOLDS if advantage > STANDS_OUT * error else Verdict.NOT_VERIFIABLE
+    sentence += " A single community explains them no worse." * (
+        scores[search.method] <= STANDS_OUT * search.errors[search.method]
+    )
+    return Statement(
+        "method", sentence, advantage, STANDS_OUT * error, verdict, {**scores, "standard_error": error}
+    )
 
 
 def _number(count: dict[str, Any]) -> Statement:

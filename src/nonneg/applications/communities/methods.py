@@ -26,6 +26,7 @@ from nonneg.separable.registry import METHODS as ANCHOR_METHODS
 from nonneg.separable.registry import split_params
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.select import select_anchors
+from nonneg.solvers.factorize import factorize
 
 UNREACHED = ("auto", "mean", "uniform", "zero", "nan")
 # MERIT on graphs as its authors run it, in the unit of the paper's objective (18), which has half the
@@ -35,7 +36,11 @@ MERIT_LAM, MERIT_GAP, MERIT_ITERATIONS = 5e-7, 0.25, 120
 ROUNDING = 1e-12
 EPS = float(np.finfo(np.float64).eps)
 # The default proposes these; where hidden edges are equally likely, the first.
-PROPOSED = ("symnmf", "regularized-spa")
+PROPOSED = ("symnmf", "regularized-spa", "poisson")
+# The Poisson model starts from what these find: its likelihood has many maxima.
+STARTS = ("symnmf", "regularized-spa", "spa")
+# Standard errors by which another candidate must be ahead: a test at the usual level of 5%.
+STANDS_OUT = 2.0
 # The share of the edges that is hidden, as in the edge cross-validation of Li, Levina & Zhu (2020).
 HIDDEN = 0.1
 # Alternating updates of strengths and connectivity, which converge in a few.
@@ -81,7 +86,7 @@ class Search:
     memberships: Memberships  # of all nodes
     connectivity: FloatArray  # the expected weight of an edge between pure nodes
     # Where several propose: the log-likelihood per hidden edge of every candidate, relative to a single
-    # community, and the standard error of its difference to the one that was chosen.
+    # community, and its standard error; of those not chosen, that of the difference to the chosen one.
     scores: Mapping[str, float] = field(default_factory=dict)
     errors: Mapping[str, float] = field(default_factory=dict)
 
@@ -206,6 +211,48 @@ def _by_symnmf(problem: Problem) -> Search:
     return Search("symnmf", pairs, selection, memberships, ties)
 
 
+def _by_poisson(problem: Problem, found: Mapping[str, Search] | None = None) -> Search:
+    """Return the most likely one of the Poisson models that `STARTS` lead to.
+
+    The weight of edge (i, j) is Poisson with mean w_i' h_j: the Kullback-Leibler divergence (Ball, Karrer &
+    Newman, 2011). A node's membership is the share of its edges that belong to the community.
+    """
+    adjacency, fits = problem.adjacency, []
+    counts = np.diff(adjacency.indptr)
+    strengths = np.asarray(adjacency.sum(axis=1))
+    params = dict(problem.params)
+    for name in STARTS:
+        with contextlib.suppress(NonnegError):
+            start = (found or {}).get(name) or METHODS[name].run(replace(problem, params={}))
+            factor = strengths[:, None] * smoothed(fill_unreached(start.memberships, "mean"), counts)
+            factor /= np.sqrt(factor.sum(axis=0))
+            fit = factorize(
+                adjacency, problem.k, beta_loss="kullback-leibler", W=factor, H=factor.T.copy(), **params
+            )
+            fits.append((fit, start))
+    if not fits:
+        raise InvalidParameterError(f"No method finds {problem.k} communities to start from. Ask for fewer.")
+    fit, start = min(fits, key=lambda pair: pair[0].loss)
+    W, Ht = np.asarray(fit.W), np.asarray(fit.H).T
+    edges = W * Ht.sum(axis=0) + Ht * W.sum(axis=0)
+    memberships = shares_of(np.where(start.memberships.reached[:, None], edges, 0.0), counts)
+    selection = SelectionResult(
+        anchors=_purest(memberships.values, edges),
+        method="poisson",
+        certificate=fit.certificate,
+        history=fit.history,
+        n_iter=fit.n_iter,
+        stop_reason=fit.stop_reason,
+    )
+    ties = fitted_connectivity(adjacency, memberships.values, problem.n_first)
+    return Search("poisson", start.pairs, selection, memberships, ties)
+
+
+def smoothed(memberships: FloatArray, counts: IntArray) -> FloatArray:
+    """Return memberships by Laplace's rule: one edge is added per community."""
+    return (counts[:, None] * memberships + 1.0) / (counts[:, None] + memberships.shape[1])
+
+
 def shares_of(factor: FloatArray, n_edges: IntArray) -> Memberships:
     """Divide rows by their sums; memberships of less than one edge of the node become zero."""
     sums = factor.sum(axis=1)
@@ -256,10 +303,21 @@ class HiddenEdges:
         """
         return self.weights * (self._logs(memberships) - self._logs(np.ones((len(memberships), 1))))
 
+    def standard_error(self, values: FloatArray) -> float:
+        """Return that of the mean of a number per hidden edge; edges with a common node are not independent.
+
+        The variance of dyadic data (Aronow, Samii & Assenova, 2015), and at least that of independent edges.
+        """
+        apart = values - values.mean()
+        if len(apart) < 2:
+            return float("inf")
+        n = self.shown.shape[0]
+        sums = np.bincount(self.rows, apart, n) + np.bincount(self.columns, apart, n)
+        square = float(apart @ apart)
+        return float(np.sqrt(max(float(sums @ sums) - square, square))) / len(apart)
+
     def _logs(self, memberships: FloatArray) -> FloatArray:
-        k = memberships.shape[1]
-        counts = np.diff(self.shown.indptr)[:, None]
-        m = (counts * memberships + 1.0) / (counts + k)
+        m = smoothed(memberships, np.diff(self.shown.indptr))
         table = sp.coo_array(self.shown * (1.0 / float(self.shown.sum())))
         degrees = np.asarray(table.sum(axis=1)).ravel()
         strengths = degrees.copy()
@@ -307,17 +365,26 @@ def _by_judge(problem: Problem) -> Search:
     # H H' is a model of communities that hold together; the sides of a bipartite graph are told it.
     hidden = hide_edges(problem.adjacency) if problem.k > 1 and problem.n_first is None else None
     logs: dict[str, FloatArray] = {}
+    found: dict[str, Search] = {}
+    chosen = PROPOSED[0]
+    scores, errors = {}, {}
     if hidden is not None:
+        shown = replace(problem, adjacency=hidden.shown)
         for name in PROPOSED:
             with contextlib.suppress(NonnegError):
-                search = METHODS[name].run(replace(problem, adjacency=hidden.shown))
+                search = _by_poisson(shown, found) if name == "poisson" else METHODS[name].run(shown)
+                found[name] = search
                 logs[name] = hidden.log_likelihoods(fill_unreached(search.memberships, "uniform"))
-    chosen = next(iter(logs), PROPOSED[0])
-    for name, values in logs.items():
-        if values.mean() - logs[chosen].mean() > _standard_error(values - logs[chosen]):
-            chosen = name
-    scores = {name: float(values.mean()) for name, values in logs.items()}
-    errors = {name: _standard_error(values - logs[chosen]) for name, values in logs.items()}
+        chosen = next(iter(logs), chosen)
+        for name, values in logs.items():
+            ahead = values - logs[chosen]
+            if ahead.mean() > STANDS_OUT * hidden.standard_error(ahead):
+                chosen = name
+        scores = {name: float(values.mean()) for name, values in logs.items()}
+        errors = {
+            name: hidden.standard_error(values if name == chosen else values - logs[chosen])
+            for name, values in logs.items()
+        }
     try:
         search = METHODS[chosen].run(problem)
     except NonnegError:
@@ -327,16 +394,12 @@ def _by_judge(problem: Problem) -> Search:
     return replace(search, scores=scores, errors=errors)
 
 
-def _standard_error(values: FloatArray) -> float:
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")
-
-
 ITERATIVE = frozenset({"tol", "max_iter", "callback"})
 METHODS: Registry[CommunityMethod] = Registry(
     "method",
     {
         "auto": CommunityMethod(
-            _by_judge, "SymNMF, or regularized-spa where hidden edges are more likely under it"
+            _by_judge, "SymNMF, or regularized-spa or poisson where hidden edges are more likely under it"
         ),
         "symnmf": CommunityMethod(
             _by_symnmf,
@@ -347,6 +410,9 @@ METHODS: Registry[CommunityMethod] = Registry(
         "regularized-spa": CommunityMethod(
             _by_pure_nodes("regularized-spa"),
             "successive projections on eigenvectors of the normalized adjacency matrix",
+        ),
+        "poisson": CommunityMethod(
+            _by_poisson, "the Poisson blockmodel, from three starts", shared=ITERATIVE, geometric=False
         ),
         **{
             name: CommunityMethod(
