@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -232,13 +232,16 @@ def published_weight(data: DataMatrix, n_components: int, rule: str, mu: float) 
 
 @dataclass(frozen=True)
 class GapBelow:
-    """Stop when the duality gap is small enough."""
+    """Stop when the duality gap is at most `tol`, which is above 0, or `tol` times the objective."""
 
     tol: float
-    sentence: ClassVar[str] = ENDED
+    relative: bool = False
+    sentence: str = ENDED
 
     def __call__(self, history: History) -> bool:
-        return self.tol > 0 and len(history) > 0 and bool(history["gap"][-1] <= self.tol)
+        if len(history) == 0 or not (self.relative or self.tol > 0):
+            return False
+        return bool(history["gap"][-1] <= self.tol * (history["loss"][-1] if self.relative else 1.0))
 
 
 @dataclass(frozen=True)
@@ -368,10 +371,9 @@ class Problem:
         gap = float(np.sum(fit + self.lam * (inner - there)))
         loss = 0.5 * float(squares.sum()) + self.lam * penalty
         largest = math.sqrt(float(squares.max(initial=0.0)))
+        measures = {"loss": loss, "gap": gap, "largest_residual": largest, "entries": int(state.counts.sum())}
         new = replace(state, vertices=vertices, places=places, held=held, gap=gap, loss=loss)
-        new = replace(new, largest_residual=largest)
-        entries = int(state.counts.sum())
-        return new, {"loss": loss, "gap": gap, "largest_residual": largest, "entries": entries}
+        return replace(new, largest_residual=largest), measures
 
     def _blocks(self) -> list[slice]:
         # On the host what a block needs stays in a core's cache.
