@@ -14,7 +14,6 @@
 
 namespace nonneg {
 
-template <class T>
 class BlockPivoting {
  public:
   BlockPivoting(std::int64_t k, std::int64_t max_pivots)
@@ -23,14 +22,19 @@ class BlockPivoting {
 
   // Replace a row, whose positive entries are the first guess, by the minimizer. Returns false, and leaves the row
   // as it is, where the system is singular or the exchanges do not end.
+  template <class T>
   bool solve(T* row, const double* gram, const T* cross) {
+    for (std::int64_t a = 0; a < k_; ++a) target_[a] = cross[a], is_passive_[a] = row[a] > 0 && gram[a * k_ + a] > 0;
+    if (!solve(gram)) return false;
+    std::copy(x_.begin(), x_.end(), row);
+    return true;
+  }
+
+ private:
+  bool solve(const double* gram) {
     if (gram != factored_gram_) factored_gram_ = gram, n_factored_ = 0;
     double scale = 0;
-    for (std::int64_t a = 0; a < k_; ++a) {
-      target_[a] = cross[a];
-      scale = std::max(scale, std::abs(target_[a]));
-      is_passive_[a] = row[a] > 0 && gram[a * k_ + a] > 0;
-    }
+    for (const double entry : target_) scale = std::max(scale, std::abs(entry));
     const double tolerance = 1e-14 * scale;
     std::int64_t fewest = k_ + 1, patience = full_patience;
     for (std::int64_t pivot = 0; pivot < max_pivots_; ++pivot) {
@@ -40,7 +44,7 @@ class BlockPivoting {
       if (!solve_passive(gram)) return false;
       const std::int64_t n_wrong = find_wrong(gram, tolerance);
       if (n_wrong == 0) {
-        write(row, gram);
+        drop_noise(gram);
         return true;
       }
       const bool better = n_wrong < fewest, alone = !better && patience == 0;
@@ -52,7 +56,6 @@ class BlockPivoting {
     return false;
   }
 
- private:
   // Exchanges of all wrong components that may bring no progress.
   static constexpr std::int64_t full_patience = 3;
   // Norm of a component's part of a row below which it is rounding, as a share of the largest of them.
@@ -111,11 +114,11 @@ class BlockPivoting {
   }
 
   // What adds less to the row than its rounding is noise, and nothing is to be fitted to it.
-  void write(T* row, const double* gram) const {
+  void drop_noise(const double* gram) {
     double largest = 0;
     for (std::int64_t a = 0; a < k_; ++a) largest = std::max(largest, x_[a] * x_[a] * gram[a * k_ + a]);
     for (std::int64_t a = 0; a < k_; ++a)
-      row[a] = x_[a] * x_[a] * gram[a * k_ + a] > negligible * negligible * largest ? static_cast<T>(x_[a]) : T(0);
+      if (!(x_[a] * x_[a] * gram[a * k_ + a] > negligible * negligible * largest)) x_[a] = 0;
   }
 
   std::int64_t k_, max_pivots_, n_passive_ = 0, n_factored_ = 0, last_wrong_ = 0;
@@ -130,7 +133,7 @@ template <class T>
 void block_pivoting(T* factor, const double* grams, bool own, const T* cross, bool* unsolved, std::int64_t n, std::int64_t k,
                     std::int64_t max_pivots, int n_threads) {
   parallel_for(n, 16, n_threads, [&](std::int64_t begin, std::int64_t end) {
-    BlockPivoting<T> pivoting(k, max_pivots);
+    BlockPivoting pivoting(k, max_pivots);
     for (std::int64_t i = begin; i < end; ++i)
       unsolved[i] = !pivoting.solve(factor + i * k, grams + (own ? i * k * k : 0), cross + i * k);
   });
