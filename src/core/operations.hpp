@@ -54,9 +54,6 @@ struct Operations {
   decltype(&nonneg::factor_update<T>) factor_update;
   decltype(&nonneg::multiply<T>) multiply;
   decltype(&nonneg::inner_product<T>) inner_product;
-  decltype(&nonneg::absolute_sum<T>) absolute_sum;
-  decltype(&nonneg::product_sum<T>) product_sum;
-  decltype(&nonneg::extrapolate<T>) extrapolate;
   decltype(&nonneg::newton_targets<T>) newton_targets;
   decltype(&nonneg::kl_newton<T>) kl_newton;
   decltype(&nonneg::ratio_terms<T>) ratio_terms;
