@@ -23,6 +23,7 @@ from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.matrix import rows_per_block
 from nonneg.kernels.beta_products import kl_passes
 from nonneg.kernels.grams import Gram, SharedGram, WeightedGrams, quadratic_form
+from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import product_sum
 from nonneg.kernels.sparse_products import row_sums
 from nonneg.leastsquares import nonnegative_least_squares
@@ -30,6 +31,9 @@ from nonneg.losses.beta import ARRAY_ENTRIES, BetaLoss, over_blocks, sums_for_W
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.newton import damping, newton_step, nonzero_step, shared_correlations
 
+# Coordinate passes that guess the supports before the exact solve; vectorized over rows they cost less than
+# the exchanges of supports they save.
+GUESS_PASSES, GUESS_SHRINK = 20, 0.02
 # Steps with shared correlations before those with a Hessian per row, which converge quadratically.
 SHARED_STEPS = 2
 # Entries of the Hessians of sparse rows on a GPU at a time.
@@ -52,22 +56,15 @@ def encode(
     # For 1 <= beta <= 2 the problem is convex and solved to tolerance; otherwise it is a descent from initial
     # coefficients that depend on this row of X alone.
     if beta == 2.0:
-        gram = inverse = None
-        if not data.has_missing:
-            gram = SharedGram(Ht.T @ Ht)
-            # It only serves a guess: what is not finite may be anything.
-            matrix = np.nan_to_num(to_float64(gram.plus_ridge(penalties.l2_W).matrix), posinf=0.0, neginf=0.0)
-            inverse = data.to_device(np.linalg.pinv(matrix, hermitian=True))
+        gram = None if data.has_missing else SharedGram(Ht.T @ Ht)
         with chosen_products():
-            (W,), (loss,) = data.map_reduce_rows(
-                _encode_rows, Ht=Ht, gram=gram, inverse=inverse, penalties=penalties
-            )
+            (W,), (loss,) = data.map_reduce_rows(_encode_rows, Ht=Ht, gram=gram, penalties=penalties)
         return row_major(W), max(0.5 * data.squared_norm() + float(loss), 0.0)
     return encode_beta(data, Ht, beta=beta, penalties=penalties, max_iter=max_iter), None
 
 
 def _encode_rows(
-    block: LocalMatrix, *, Ht: Array, gram: Gram | None, inverse: Array | None, penalties: Penalties
+    block: LocalMatrix, *, Ht: Array, gram: Gram | None, penalties: Penalties
 ) -> tuple[tuple[Array], tuple[Any]]:
     xp = block.xp
     if gram is None:
@@ -75,10 +72,15 @@ def _encode_rows(
     system = gram.plus_ridge(penalties.l2_W)
     cross = block.times(Ht)
     target = cross - penalties.l1_W if penalties.l1_W else cross
-    # The first guess of the supports are the positive entries of least squares: van Benthem & Keenan (2004),
-    # Journal of Chemometrics 18(10).
-    start = None if inverse is None else xp.clip(target @ inverse, min=0.0)
-    W = nonnegative_least_squares(system, target, start=start, in_place=True)
+    guess = None
+    if isinstance(system, SharedGram):
+        # From the positive entries of least squares: van Benthem & Keenan (2004), J. Chemometrics 18(10).
+        matrix = np.nan_to_num(to_float64(system.matrix), posinf=0.0, neginf=0.0)
+        rounding = len(matrix) * float(xp.finfo(target.dtype).eps)
+        inverse = block.to_device(np.linalg.pinv(matrix, rcond=rounding, hermitian=True))
+        guess = xp.clip(target @ inverse, min=0.0)
+        guess, _ = hals_passes(guess, system, target, max_passes=GUESS_PASSES, shrink=GUESS_SHRINK)
+    W = nonnegative_least_squares(system, target, start=guess, in_place=True)
     if block.weights is None:
         quadratic = quadratic_form(W, gram)
     else:
