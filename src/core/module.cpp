@@ -229,26 +229,6 @@ void inner_product_(Matrix<const T> A, Matrix<const T> B, Matrix<T> out, int64_t
 }
 
 template <class T>
-double absolute_sum(Vector<const T> x, int n_threads) {
-  nb::gil_scoped_release release;
-  return operations<T>().absolute_sum(x.data(), rows(x), n_threads);
-}
-
-template <class T>
-double product_sum(Vector<const T> x, Vector<const T> y, int n_threads) {
-  expect(rows(x) == rows(y), "the arrays must have the same length");
-  nb::gil_scoped_release release;
-  return operations<T>().product_sum(x.data(), y.data(), rows(x), n_threads);
-}
-
-template <class T>
-void extrapolate(Vector<const T> x, Vector<const T> old, double momentum, Vector<T> out, int n_threads) {
-  expect(rows(x) == rows(old) && rows(x) == rows(out), "the arrays must have the same length");
-  nb::gil_scoped_release release;
-  operations<T>().extrapolate(x.data(), old.data(), momentum, out.data(), rows(x), n_threads);
-}
-
-template <class T>
 void newton_targets_(Matrix<const T> factor, Matrix<const T> gradient, Matrix<const T> diagonal,
                      Matrix<const T> correlations, Vector<const int64_t> order, double l1, double l2, double least,
                      Matrix<T> direction, Matrix<T> notes, int n_threads) {
@@ -646,9 +626,6 @@ void bind(nb::module_& m) {
         nb::arg("updated_gram").none(), nb::arg("products").none(), nb::arg("n_threads"));
   m.def("multiply", &multiply_<T>);
   m.def("inner_product", &inner_product_<T>);
-  m.def("absolute_sum", &absolute_sum<T>);
-  m.def("product_sum", &product_sum<T>);
-  m.def("extrapolate", &extrapolate<T>);
   m.def("newton_targets", &newton_targets_<T>);
   m.def("kl_newton", &kl_newton_<T>);
   m.def("ratio_terms", &ratio_terms_<T>, nb::arg("x"), nb::arg("v"), nb::arg("power").none(), nb::arg("beta"),
