@@ -26,6 +26,7 @@ CASES = {
     "all zero": np.zeros((20, 6)),
     "duplicates": np.repeat(PLAIN[:5], 4, axis=0),
     "one entry": np.array([[2.0]]),
+    "two columns, mostly zeros": np.where(RNG.random((20, 2)) < 0.3, PLAIN[:, :2], 0.0),
     "rank one": np.outer(1.0 + np.arange(20), PLAIN[0]),
     "three rows": PLAIN[:3],
     "one column": PLAIN[:, :1],

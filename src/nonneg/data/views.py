@@ -6,6 +6,7 @@ small factors of a product instead of the data, so that it costs as much as the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -279,6 +280,9 @@ def with_rank_one_weights(data: DataMatrix, beta: float) -> tuple[DataMatrix, Ar
             return data, None
     mean = xp.mean(xp.concat(rows))
     weights, scale = (data.to_device(a) for a in (xp.concat(rows) / mean, (first * mean) ** (1 / beta)))
+    size = float(xp.max(scale)) * max(map(abs, data.extremes()))
+    if not size * size < float(xp.finfo(data.dtype).max) / math.prod(data.shape):
+        return data, None  # squares would overflow
     scaled = ScaledMatrix(_unweighted_block(data), column_scale=scale).materialized()
     scaled.weights = weights if data.weights is None else weights * data.weights
     scaled.numpy_out = data.numpy_out

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose, is_count, is_number
+from nonneg._arguments import (
+    check_types,
+    checked_checkpoint,
+    checked_count,
+    checked_verbose,
+    is_count,
+    is_number,
+)
 from nonneg._arrays import numpy_dtype, to_float64, to_numpy
 from nonneg._random import Seed
 from nonneg._threads import threads
@@ -210,6 +217,7 @@ def select_anchors(
     >>> select_anchors(X, 2, method="spa").anchors.tolist()
     [0, 2]
     """
+    check_types(select_anchors, locals())
     name = METHODS.name_of(method)
     entry = METHODS.find(name)
     shared = {
