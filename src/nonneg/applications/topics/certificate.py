@@ -71,7 +71,8 @@ def _supported(n_documents: IntArray, limit: int) -> Statement:
     sentence = f"Every topic is the main topic of at least {least} documents."
     if len(few):
         listed = ", ".join(f"{topic} ({n_documents[topic]})" for topic in few)
-        sentence = f"The main topic of fewer than {limit} of {n_documents.sum():,} documents: topic {listed}."
+        total = int(n_documents.sum())
+        sentence = f"Topics that are the main one of fewer than {limit} of {total:,} documents: {listed}."
     verdict = Verdict.FAILS if len(few) else Verdict.HOLDS
     return Statement("topics-supported", sentence, least, limit, verdict, {"n_few": len(few)})
 
