@@ -236,9 +236,10 @@ def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool) -
         f" with --drop {shlex.quote(','.join(names))}" if few else ""
     )
     if lost.any():
-        masks = np.isnan(value) and hasattr(options, "missing")
-        remedy = "Fill it in, ignore missing entries with --missing mask" if masks else "Correct it"
-        what = "is missing" if np.isnan(value) else f"is {value}"
+        what, remedy = f"is {value}", "Correct it"
+        if np.isnan(value):
+            ignored = ", ignore missing entries with --missing mask" * hasattr(options, "missing")
+            what, remedy = "is missing", f"Fill it in{ignored}"
         raise NonFiniteDataError(f"{where} {what}{several}. {remedy}, {drop}.")
     remedy = f"Correct it, shift the column, {drop}"
     if table.kind == "h5ad":

@@ -91,7 +91,7 @@ def auto(
     best = min(squares, key=lambda name: float(squares[name].mean()))
     chosen = next(name for name in squares if judge.as_good(squares[name], squares[best]))
     statement = _judged(squares, best, chosen, judge)
-    announce(f"anchors by {chosen}: {statement.sentence}", verbose)
+    announce(f"anchors: {statement.sentence}", verbose)
     # A method that averages proposes the samples at its vertices.
     result = replace(proposals[chosen], components=None, members=None)
     residuals = {name: math.sqrt(float(parts.mean())) for name, parts in squares.items()}
