@@ -48,9 +48,9 @@ struct IndexedOperations {
 
 // Names of the operations on numbers of type T: members of the table here, its entries in kernels.cpp.
 // clang-format off
-#define NONNEG_OPERATIONS(X)                                                                                   \
+#define NONNEG_OPERATIONS(X)                                                                                    \
   X(hals_passes) X(block_pivoting) X(factor_update) X(multiply) X(inner_product) X(newton_targets) X(kl_newton) \
-  X(ratio_terms) X(row_losses) X(column_losses) X(newton_terms) X(line_search) X(cap_rows)                     \
+  X(ratio_terms) X(row_losses) X(column_losses) X(newton_terms) X(line_search) X(cap_rows)                      \
   X(dominating_diagonal) X(simplex_pivoting) X(threshold_decode) X(sums_of_squares)
 // clang-format on
 
