@@ -123,7 +123,7 @@ downstream: $(VENV)-downstream/.ready ## other people's programs with nonneg ins
 
 # Python itself is not instrumented, so that the sanitizer's library is loaded before it, with that of C++, whose
 # exceptions it observes. Python's own allocator would hide what is overrun. A child forked while another thread
-# allocates waits forever for a lock of the address sanitizer (docs/core.md): such children are left to SANITIZE=thread.
+# allocates can wait forever for a lock of the address sanitizer (docs/core.md): the test of such children is left out.
 sanitize: $(VENV)-sanitize/.ready ## tests of the compiled core under a sanitizer: SANITIZE=address,undefined or SANITIZE=thread
 	$(ONE_THREAD) PYTHONMALLOC=malloc NONNEG_CORE=baseline ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=ignore_noninstrumented_modules=1:die_after_fork=0 \
 	  LD_PRELOAD="$$($(CXX) -print-file-name=lib$(if $(findstring thread,$(SANITIZE)),tsan,asan).so) $$($(CXX) -print-file-name=libstdc++.so)" \

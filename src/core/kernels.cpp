@@ -16,7 +16,7 @@ constexpr IndexedOperations<T, I> indexed{&hals_listed<T, I>,
                                           &update_cosines<T, SparseRows<T, I>>,
                                           &cluster_products<T, SparseRows<T, I>>};
 
-#define NONNEG_ENTRY(name) &name<T>,
+#define NONNEG_ENTRY(name) &name<T>,  // NOLINT(bugprone-macro-parentheses)
 template <class T>
 constexpr Operations<T> operations{&blas_gemm<T>,
                                    indexed<T, std::int32_t>,

@@ -61,7 +61,7 @@ struct Operations {
   IndexedOperations<T, std::int64_t> wide;
   decltype(&nonneg::update_cosines<T, DenseRows<T>>) update_cosines;
   decltype(&nonneg::cluster_products<T, DenseRows<T>>) cluster_products;
-#define NONNEG_MEMBER(name) decltype(&nonneg::name<T>) name;
+#define NONNEG_MEMBER(name) decltype(&nonneg::name<T>) name;  // NOLINT(bugprone-macro-parentheses)
   NONNEG_OPERATIONS(NONNEG_MEMBER)
 #undef NONNEG_MEMBER
 };

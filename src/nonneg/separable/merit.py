@@ -156,32 +156,34 @@ def merit(
     maxima = state.row_maxima
     anchors = largest_rows(maxima, n_components)
     coefficients = state.as_csc(numpy_dtype(data.dtype))
+    loss, gap, n_entries, largest = state.loss, state.gap, int(state.counts.sum()), state.largest_residual
+    history, n_iter, reason, sentence = run.history, run.n_iter, run.stop_reason, run.sentence
+    del run, state  # the certificate needs the memory
     statements = merit_statements(
         data,
         anchors,
         coefficients=coefficients,
         weight=(problem.lam, problem.mu),
-        objective=state.loss,
-        gap=state.gap,
+        objective=loss,
+        gap=gap,
         recovery=recovery,
     )
     return SelectionResult(
         anchors=anchors,
         method="merit",
         coefficients=coefficients,
-        gap=state.gap,
-        history=run.history,
+        gap=gap,
+        history=history,
         certificate=Certificate(tuple(statements)),
         scores=maxima[anchors],
         row_maxima=maxima,
         lam=problem.lam,
         mu=problem.mu,
-        objective=state.loss,
-        n_iter=run.n_iter,
-        stop_reason=run.stop_reason,
-        stop_sentence=run.sentence,
-        details={"t_init": first_t, "entries": int(state.counts.sum())}
-        | {"largest_residual": state.largest_residual},
+        objective=loss,
+        n_iter=n_iter,
+        stop_reason=reason,
+        stop_sentence=sentence,
+        details={"t_init": first_t, "entries": n_entries, "largest_residual": largest},
     )
 
 
@@ -244,7 +246,7 @@ class GapBelow:
         return bool(history["gap"][-1] <= self.tol * (history["loss"][-1] if self.relative else 1.0))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Iterate:
     """Coefficients, residuals, and the answer of the oracle; flat, so that it can be saved.
 
@@ -283,8 +285,9 @@ class Iterate:
         """Return C."""
         used, n = self.used, len(self.counts)
         indptr = np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])
-        values = (self.weights[used] / (self.total or 1.0)).astype(dtype)
-        matrix = sp.csc_array((values, self.rows[used], indptr), shape=(n, n))
+        values = self.weights[used]
+        values /= self.total or 1.0
+        matrix = sp.csc_array((values.astype(dtype, copy=False), self.rows[used], indptr), shape=(n, n))
         matrix.sort_indices()
         return matrix
 
@@ -395,16 +398,16 @@ class Problem:
         assert state.vertices is not None
         assert state.places is not None
         vertices, places, held = state.vertices, state.places, state.held
-        t, n, rows, weights = state.t, len(state.counts), state.rows, state.weights
-        fresh = places == state.counts
+        t, every, fresh = state.t, np.arange(len(state.counts)), places == state.counts
         counts = state.counts + fresh
+        if int(counts.max(initial=0)) == state.rows.shape[1]:
+            room = ((0, 0), (0, GROWTH))
+            state.rows = np.pad(state.rows, room)
+            state.weights = np.pad(state.weights, room)
         # Weights are in units of the total: the step adds t + 1 to one of them.
-        rows[np.arange(n), places], weights[np.arange(n), places] = vertices, held + (t + 1)
+        state.rows[every, places], state.weights[every, places] = vertices, held + (t + 1)
         row_max = state.row_max.copy()
         np.maximum.at(row_max, vertices, held + (t + 1))
-        if int(counts.max(initial=0)) == rows.shape[1]:
-            room = ((0, 0), (0, GROWTH))
-            rows, weights = np.pad(rows, room), np.pad(weights, room)
         size = 2.0 / (t + 2)
         for part in self._blocks():
             residual = state.residual[part, ...]
@@ -412,12 +415,10 @@ class Problem:
             residual += size * self.dictionary.steps(part, vertices[part])
         return replace(
             state,
-            rows=rows,
-            weights=weights,
             counts=counts,
             total=(t + 1) * (t + 2) / 2,
             row_max=row_max,
-            n_entries=state.n_entries + np.bincount(vertices[fresh], minlength=n),
+            n_entries=state.n_entries + np.bincount(vertices[fresh], minlength=len(every)),
             t=t + 1,
             vertices=None,
         )
