@@ -93,8 +93,7 @@ def joint_diagonalize(
     """
     typed(joint_diagonalize, locals())
     data = covariances if isinstance(covariances, FrameCovariances) else covariances_of(covariances)
-    params = dict(method_params or {})
-    METHODS.check_options("jd", params)
+    METHODS.check_options("jd", params := dict(method_params or {}))
     if "n_nmf_updates" in params:
         raise UnsupportedError("joint_diagonalize has no factors: it does not accept n_nmf_updates.")
     options = method_options("jd", eps0=eps0, **params)
