@@ -15,15 +15,15 @@ import numpy as np
 
 from nonneg.exceptions import InvalidParameterError
 
-TYPES: dict[str, Any] = {"bool": (bool, np.bool_), "str": str, "os.PathLike[str]": PathLike, "float": Real}
+TYPES: dict[str, Any] = {"bool": (bool, np.bool_), "str": str, "float": Real}
 TYPES |= {"Mapping[str, Any]": Mapping, "Sequence[str]": (Sequence, np.ndarray), "None": type(None)}
 
 
-def check_types(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Refuse flags, names and collections that are none; numbers alone are checked with their range."""
+def typed(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Refuse flags, names and collections of other types; numbers alone are checked with their range."""
     for name, annotation in inspect.get_annotations(function).items():
-        kinds = [TYPES.get(kind) for kind in annotation.split(" | ")]
-        if None not in kinds and kinds != [Real] and not isinstance(given.get(name), tuple(kinds)):
+        kinds: Any = tuple(TYPES.get(kind) for kind in annotation.split(" | "))
+        if None not in kinds and {*kinds} - {Real, type(None)} and not isinstance(given.get(name), kinds):
             raise InvalidParameterError(f"{name} must be {annotation}, got {given[name]!r}.")
 
 

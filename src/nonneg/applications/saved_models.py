@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from nonneg import applications
-from nonneg._arguments import check_types
 from nonneg._lazy import lazy_names
 from nonneg.estimators.saving import read_model
 
@@ -60,5 +59,4 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> nonneg.load(path).components_.shape
     (2, 3)
     """
-    check_types(load, locals())
     return read_model(path, model_classes())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from nonneg._arguments import check_types, checked_count, checked_nonnegative
+from nonneg._arguments import checked_count, checked_nonnegative
 from nonneg._arrays import to_float64
 from nonneg._lazy import cached_property
 from nonneg._random import Seed, generator
@@ -193,7 +193,6 @@ def cone_rank_one(
     >>> result.labels[0] == result.labels[2], result.labels[1] == result.labels[3]
     (True, True)
     """
-    check_types(cone_rank_one, locals())
     data = wrap(X, Request(sample_weight=sample_weight, who="cone_rank_one", masks=False))
     _check_counts(n_components, n_init, first, seeding, data.shape[0])
     checked_nonnegative("tol", tol)

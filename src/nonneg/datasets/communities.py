@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg._arguments import check_types, checked_count
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray, IntArray, SparseMatrix
 from nonneg.exceptions import InvalidParameterError, ShapeError
@@ -88,16 +87,15 @@ def mixed_membership_graph(
     .. [1] Airoldi, Blei, Fienberg & Xing (2008), Journal of Machine Learning Research 9.
     .. [2] Rohe, Tao, Han & Binkiewicz (2018), Journal of Machine Learning Research 19 (drawing edge by edge).
     """
-    check_types(mixed_membership_graph, locals())
-    checked_count("n_communities", n_communities)
-    if checked_count("n_nodes", n_nodes, 2) < n_communities * checked_count("n_pure", n_pure, 0):
+    if n_communities < 1 or n_pure < 0 or n_nodes < max(2, n_communities * n_pure):
         raise InvalidParameterError(
-            f"Too few nodes for the pure ones: {n_nodes=}, {n_communities=}, {n_pure=}."
+            f"Expected at least one community and n_communities * n_pure nodes, got n_nodes={n_nodes}, "
+            f"n_communities={n_communities}, n_pure={n_pure}."
         )
     alphas = np.asarray(alpha, dtype=np.float64)
     if alphas.ndim and alphas.shape != (n_communities,):
         raise ShapeError(f"Expected alpha as one number or of shape ({n_communities},), got {alphas.shape}.")
-    if not 0 < mean_degree < n_nodes or not alphas.min() > 0 or not 0 <= between < np.inf:
+    if not 0 < mean_degree < n_nodes or not alphas.min() > 0 or not between >= 0:
         raise InvalidParameterError(
             f"mean_degree must be above 0 and below n_nodes, alpha above 0, and between at least 0, got "
             f"{mean_degree}, {alpha} and {between}."

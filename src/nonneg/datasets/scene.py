@@ -54,11 +54,10 @@ def scene_like(
         times the pixel's brightness as `W`, and the most abundant material as `labels`. Entries are sensor
         counts, about 1000 to 9000.
     """
-    checked_count("n_bands", n_bands)
-    checked_count("n_materials", n_materials)
+    for name in ("height", "width", "n_bands", "n_materials"):
+        checked_count(name, locals()[name])
     checked_nonnegative("noise", noise)
     checked_nonnegative("brightness", brightness)
-    checked_count("the number of pixels", checked_count("height", height) * checked_count("width", width))
     if not 1.0 / n_materials < purity <= 1.0 and n_materials > 1:
         raise InvalidParameterError(
             f"purity must be above 1 / n_materials = {1 / n_materials:.3g} and at most 1, got {purity!r}."

@@ -14,7 +14,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from nonneg._arguments import check_types
+from nonneg._arguments import typed
 from nonneg._arrays import is_float32, is_non_numpy, to_device
 from nonneg._devices import device_work, likely_iterations
 from nonneg._random import Seed, generator
@@ -584,7 +584,7 @@ def non_negative_factorization(
     >>> X = np.array([[1, 1], [2, 1], [3, 1.2], [4, 1], [5, 0.8], [6, 1]])
     >>> W, H, n_iter = non_negative_factorization(X, n_components=2, init="random", random_state=0)
     """
-    check_types(non_negative_factorization, locals())
+    typed(non_negative_factorization, locals())
     model = NMF(
         n_components, init=init, solver=solver, beta_loss=beta_loss, tol=tol, max_iter=max_iter,
         random_state=random_state, alpha_W=alpha_W, alpha_H=alpha_H, l1_ratio=l1_ratio, verbose=verbose,

@@ -41,8 +41,7 @@ def nndsvd_init(
     V = leading_vectors(data, k, tol=_TOL)
     (projected,), sums = data.map_reduce_rows(_project, V=data.to_device(V))
     # In another unit of the weights they are the same; sums beyond the number of rows count repeated rows.
-    unit = data.counted_rows() / data.total_weight()
-    XV_norms = np.sqrt(unit * np.stack([to_float64(total) for total in sums]))
+    XV_norms = np.sqrt(data.counted_rows() / data.total_weight() * np.stack([*map(to_float64, sums)]))
     parts = SignedParts(V, XV_norms)
     mean = data.typical()
     # scikit-learn's values are in the unit of X, and factors in that of its root: in another unit of X they

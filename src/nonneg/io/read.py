@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from nonneg._arguments import check_types
 from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError
 from nonneg.io import hdf5, matlab, matrix_market, npz, text
 from nonneg.io.memory import checked_memory
@@ -138,7 +137,6 @@ def open_matrix(
     >>> NMF(3, max_iter=5, tol=0).fit(X).components_.shape
     (3, 20)
     """
-    check_types(open_matrix, locals())
     if dtype not in (None, "float32", "float64"):
         raise InvalidParameterError(f"dtype={dtype!r} is not allowed. Expected 'float32', 'float64' or None.")
     stored = open_stored(Path(path), ReadOptions(variable=variable), memory)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import check_types, checked_checkpoint, checked_count, checked_verbose
+from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
 from nonneg._arrays import numpy_dtype
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray, MatrixLike, SampleArray
@@ -219,7 +219,6 @@ def purify(
     >>> metrics.mixing(data.H, result.H).e_norm < 1e-10
     True
     """
-    check_types(purify, locals())
     check_name("check_init", check_init, ("error", "report"))
     if normalize is not None:
         check_name("normalize", normalize, ("l1", "l2"))

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from nonneg._arguments import check_types, checked_checkpoint, checked_verbose
+from nonneg._arguments import checked_checkpoint, checked_verbose, typed
 from nonneg._html import element, table
 from nonneg._interruption import ended_by_interrupt
 from nonneg._random import Seed, generator
@@ -167,7 +167,7 @@ def compare_ranks(
     not significantly above is recommended. The reason has both numbers. Where there is no held-out error
     (sample weights, negative entries, very small data), the ratio is followed.
     """
-    check_types(compare_ranks, locals())
+    typed(compare_ranks, locals())
     chosen = list(METHODS) if methods is None else list(methods)
     for name in chosen:
         if name not in METHODS:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nonneg._arguments import check_types, checked_checkpoint, checked_verbose, is_count
+from nonneg._arguments import checked_checkpoint, checked_verbose, is_count, typed
 from nonneg._interruption import ended_by_interrupt
 from nonneg._random import Seed
 from nonneg._registry import Entry, Registry
@@ -137,7 +137,7 @@ def estimate_rank(
     >>> estimate_rank(X + 0.01 * rng.random(X.shape)).rank
     4
     """
-    check_types(estimate_rank, locals())
+    typed(estimate_rank, locals())
     entry = METHODS.find(method)
     params = dict(method_params or {})
     METHODS.check_options(method, params)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nonneg._arguments import check_types
 from nonneg._arrays import to_float64, to_numpy
 from nonneg.applications.audio import Sound
 from nonneg.applications.topics.files import Documents
@@ -58,7 +57,6 @@ def write_report(
     >>> nonneg.write_report(model, "digits.html", X, image_shape=(8, 8)).name  # doctest: +SKIP
     'digits.html'
     """
-    check_types(write_report, locals())
     classes = [kind.__name__ for kind in type(model).__mro__]
     described = next((_RECORDS[name] for name in classes if name in _RECORDS), None)
     if described is None:

@@ -12,13 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import (
-    check_types,
-    checked_checkpoint,
-    checked_count,
-    checked_nonnegative,
-    checked_verbose,
-)
+from nonneg._arguments import checked_checkpoint, checked_count, checked_nonnegative, checked_verbose, typed
 from nonneg._arrays import row_major, to_float64
 from nonneg._devices import chosen_device, chosen_products, device_work, likely_iterations
 from nonneg._random import Seed, generator
@@ -192,7 +186,7 @@ def factorize(
     >>> result.W.shape, result.H.shape
     ((6, 2), (2, 2))
     """
-    check_types(factorize, locals())
+    typed(factorize, locals())
     beta = beta_of(beta_loss)
     check_numbers(max_iter, tol, alpha_W, alpha_H, l1_ratio)
     huber = Huber.of(robust, robust_threshold, beta)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from nonneg._arguments import check_types, checked_count, checked_nonnegative
+from nonneg._arguments import checked_count, checked_nonnegative, typed
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg.exceptions import UnsupportedError
@@ -91,10 +91,9 @@ def joint_diagonalize(
     >>> bool(np.allclose(np.abs(result.transform @ Q).max(axis=1), 1.0))
     True
     """
-    check_types(joint_diagonalize, locals())
+    typed(joint_diagonalize, locals())
     data = covariances if isinstance(covariances, FrameCovariances) else covariances_of(covariances)
-    params = dict(method_params or {})
-    METHODS.check_options("jd", params)
+    METHODS.check_options("jd", params := dict(method_params or {}))
     if "n_nmf_updates" in params:
         raise UnsupportedError("joint_diagonalize has no factors: it does not accept n_nmf_updates.")
     options = method_options("jd", eps0=eps0, **params)

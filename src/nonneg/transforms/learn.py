@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import check_types, checked_count, checked_nonnegative
+from nonneg._arguments import checked_count, checked_nonnegative, typed
 from nonneg._arrays import to_numpy
 from nonneg._random import Seed
 from nonneg._threads import threads
@@ -116,13 +116,12 @@ def learn_transform(
     >>> result.certificate["decomposition"].holds
     True
     """
-    check_types(learn_transform, locals())
+    typed(learn_transform, locals())
     method = METHODS.name_of(method)
     data = Y if isinstance(Y, FrameCovariances) else frame_covariances(Y)
     n_components = checked_rank(n_components, (data.n_frames, data.frame_length), "learn_transform")
     n_init = checked_count("n_init", n_init, 1)
-    params = dict(method_params or {})
-    METHODS.check_options(method, params)
+    METHODS.check_options(method, params := dict(method_params or {}))
     options = method_options(method, eps0=eps0, **params)
     check_eps0(data, options.eps0)
     tol = checked_nonnegative("tol", tol)
