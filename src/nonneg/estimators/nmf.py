@@ -339,8 +339,8 @@ class NMF(FactorizingEstimator):
         (columns, share), names = dominant, getattr(self, "feature_names_in_", None)
         listed = ", ".join(str(column if names is None else names[column]) for column in columns)
         sentence = (
-            f"{100 * min(share, 0.9999):.4g}% of what the loss measures is in {len(columns)} of {data.shape[1]} "
-            f"columns ({'from 0: ' * (names is None)}{listed}); the others count for the rest."
+            f"{100 * min(share, 0.9999):.4g}% of what the loss measures is in {len(columns)} of "
+            f"{data.shape[1]} columns ({'from 0: ' * (names is None)}{listed}); the rest is in the others."
         )
         quantities = {"columns": listed, "n_columns": data.shape[1]}
         return [Statement("column-balance", sentence, share, HALF, Verdict.FAILS, quantities)]
