@@ -341,7 +341,7 @@ class NMF(FactorizingEstimator):
         listed = ", ".join(str(column if names is None else names[column]) for column in columns)
         sentence = (
             f"{100 * min(share, 0.9999):.4g}% of what the loss measures is in {len(columns)} of "
-            f"{data.shape[1]} columns ({'number ' * (names is None)}{listed}); the others count for the rest."
+            f"{data.shape[1]} columns ({'from 0: ' * (names is None)}{listed}); the rest is in the others."
         )
         quantities = {"columns": listed, "n_columns": data.shape[1]}
         return [Statement("column-balance", sentence, share, HALF, Verdict.FAILS, quantities)]

@@ -72,8 +72,7 @@ def _supported(n_documents: IntArray, limit: int) -> Statement:
     sentence = f"Every topic is the main topic of at least {least} documents."
     if len(few):
         listed = ", ".join(f"{topic} ({n_documents[topic]})" for topic in few)
-        total = int(n_documents.sum())
-        sentence = f"Topics that are the main one of fewer than {limit} of {total:,} documents: {listed}."
+        sentence = f"Topics that are the main topic of fewer than {limit} documents: {listed}."
     verdict = Verdict.FAILS if len(few) else Verdict.HOLDS
     return Statement("topics-supported", sentence, least, limit, verdict, {"n_few": len(few)})
 
