@@ -93,7 +93,7 @@ def test_forms_that_are_refused(X, error, said):
         ({"callback": 3}, "'callback' parameter of NMF must be a callable"),
         ({"solver": "hal"}, "solver='hal' is not known.*Did you mean 'hals'"),
         ({"beta_loss": "frobenus"}, "beta_loss='frobenus' is not known.*, or a number. Did you mean 'frob"),
-        ({"beta_loss": float("nan")}, "beta_loss must be a number between -1024 and 1024"),
+        ({"beta_loss": float("nan")}, "beta_loss must be a name or a number between -1024 and 1024"),
         ({"init": "nndsvdx"}, "init='nndsvdx' is not known.*Did you mean 'nndsvd"),
         ({"init": "anchor"}, "init='anchor' is not known. Expected one of .'cr1'"),
         ({"solver": "cd", "beta_loss": 0}, "Invalid beta_loss parameter: solver 'cd' does not handle"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -150,9 +151,14 @@ def beta_of(loss: str | float) -> float:
         if loss not in LOSSES:
             raise UnknownNameError.of("beta_loss", loss, LOSSES, other="a number")
         return LOSSES[loss]
-    beta = float(loss)
+    try:
+        beta = float(loss)
+    except (TypeError, ValueError):
+        beta = math.nan
     if not abs(beta) < 1024:  # 2^1024 is infinite
-        raise InvalidParameterError(f"beta_loss must be a number between -1024 and 1024, got {loss!r}.")
+        raise InvalidParameterError(
+            f"beta_loss must be a name or a number between -1024 and 1024, got {loss!r}."
+        )
     return beta
 
 
