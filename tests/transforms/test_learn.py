@@ -112,8 +112,8 @@ def test_a_gradient_that_is_left_is_said_to_be() -> None:
     many = composite_frames(40, 12, 5, 2)
     settled = learn_transform(many, 2, method="jd", max_iter=100, **OPTIONS).certificate["skew-gradient"]
     assert settled.holds
-    assert "To first order, small rotations of the transform do not change the objective L" in settled.sentence
-        "To first order, small rotations of the transform do not change the objective L"
+    assert (
+        "To first order, small rotations of the transform do not change the objective L" in settled.sentence
     )
 
 
