@@ -28,6 +28,8 @@ words = [", ".join(topic) for topic in model.top_words(4)]
 largest = int(np.argmax(model.topic_proportions_))
 examples = [library.extras["objects"][row] for row in model.representative_documents(texts, 3)[largest]]
 new = model.transform(["Open the file at this path and read its bytes."])
+print(f"topic {largest}: {', '.join(examples)}")
+print(f"new text: topic {new[0].argmax()}")
 
 # %%
 # The mean proportions of the documents of a module.
@@ -42,5 +44,5 @@ right.imshow(by_module[order].T, aspect="auto", cmap="Blues")
 right.set_xticks(np.arange(len(order)), [library.names[at] for at in order], rotation=90, fontsize=8)
 right.set_yticks(np.arange(8), [str(at) for at in range(8)])
 right.set_ylabel("topic")
-right.set_title(f"the largest topic: {', '.join(examples)}", fontsize=8)
+right.set_title("topics of modules")
 plt.show()

@@ -170,6 +170,14 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """Leave the garbage collector off: Ctrl-C inside a callback of it, such as Hypothesis', is lost."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 @pytest.fixture(params=[1, 2])
 def perturbed_lapack(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """A function that lets LAPACK choose differently for the rest of the test."""

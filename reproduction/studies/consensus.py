@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
-from nonneg import ConsensusNMF
+from nonneg import ConsensusNMF, compare_ranks
 from nonneg.consensus.certificate import recommended
 from nonneg.datasets import load_brca_sbs96
 from reproduction.artifacts import Artifact, Paragraph, Table, Verdict
@@ -21,7 +21,9 @@ from reproduction.registry import TITLES
 
 NAME = "studies/consensus"
 OURS = "as stable as the best"
-RULES = (OURS, "most stable", "SigProfiler", "cophenetic")
+HELD_OUT = "compare_ranks"
+"""No stability: the singular-value ratio proposes, and the held-out error judges."""
+RULES = (OURS, "most stable", "SigProfiler", "cophenetic", HELD_OUT)
 FAMILIES = {"programs, 150 counts": 150, "programs, 1500 counts": 1500, "signatures, 1000 mutations": 1000}
 RANKS, PLANTED, N_DRAWS, N_INIT = range(2, 10), (3, 5, 7), 3, 10
 
@@ -72,13 +74,16 @@ def trials(quick: bool) -> list[dict[str, Any]]:
         for k in PLANTED
         for family in FAMILIES
     ]
-    return [*drawn, *({"family": "real", "set": name} for name in REAL)]
+    stability = [*drawn, *({"family": "real", "set": name} for name in REAL)]
+    return [*stability, *({**setting, "rule": HELD_OUT} for setting in stability)]
 
 
 def run(setting: Setting) -> list[dict[str, Any]]:
     """Apply every rule to one consensus."""
     real = setting["family"] == "real"
     X = REAL[setting["set"]]() if real else planted(setting["family"], setting["k"], setting["draw"])
+    if "rule" in setting:
+        return [{HELD_OUT: compare_ranks(X, candidates=list(RANKS), rng=0).rank}]
     counts = setting["family"].startswith("signatures") or setting.get("set") == "breast cancers"
     loss = "kullback-leibler" if counts else "frobenius"
     with warnings.catch_warnings():
@@ -110,6 +115,8 @@ def _first_fall(values: Sequence[float]) -> int:
 
 def summarize(records: Sequence[Record]) -> list[Artifact]:
     """Return how often each rule is right, and what it says of real data."""
+    held_out = {_data(record): record[HELD_OUT] for record in records if HELD_OUT in record}
+    records = [{**r, HELD_OUT: held_out.get(_data(r))} for r in records if "silhouettes" in r]
     drawn = [record for record in records if record["family"] != "real"]
     right = {
         family: {rule: float(np.mean([r[rule] == r["k"] for r in some])) for rule in RULES}
@@ -134,8 +141,10 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
         Paragraph(
             f"Restarts: {N_INIT} for each of {RANKS[0]} to {RANKS[-1]} components. Rules: the largest rank "
             "as stable as the most stable one up to a standard error (the default), the most stable rank, "
-            "SigProfiler's limits (mean silhouette 0.8, least 0.2), and the rank after which the cophenetic "
-            "correlation falls (Brunet et al.). The last columns leave one family out."
+            "SigProfiler's limits (mean silhouette 0.8, least 0.2), the rank after which the cophenetic "
+            "correlation falls (Brunet et al.), and `compare_ranks`, which knows no stability: the "
+            "singular-value ratio proposes and the held-out error judges. The last columns leave one family "
+            "out."
         ),
         Table("Planted numbers found exactly.", columns, rows),
         *([Table("Real data, whose number is not known.", headings, real)] if real else []),
@@ -150,6 +159,10 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             ", ".join(f"{row['set']}: {row[OURS]}" for row in real) or "no real data",
         ),
     ]
+
+
+def _data(record: Record) -> tuple[Any, ...]:
+    return tuple(record.get(key) for key in ("family", "set", "k", "draw"))
 
 
 EXPERIMENT = Experiment(

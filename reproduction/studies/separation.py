@@ -14,7 +14,7 @@ import numpy as np
 from nonneg._optional import is_installed
 from nonneg._typing import FloatArray
 from nonneg.applications import SourceSeparation
-from nonneg.applications.audio.grouping import GROUPINGS, PROPOSALS, group_components
+from nonneg.applications.audio.grouping import GROUPINGS, PROPOSALS, energy_shares, group_components
 from nonneg.applications.audio.methods import bin_frequencies
 from nonneg.metrics import separation_scores
 from reproduction.artifacts import Artifact, Measured, Paragraph, Table, Verdict
@@ -26,8 +26,8 @@ from reproduction.studies.mixtures import FAMILIES, FAMILY, mixture, stft_nmf, t
 NAME = "studies/separation"
 RULES = {
     **{name: f"grouping={name!r}" for name in GROUPINGS[1:]},
-    "correlation": "the proposal with the least correlated sources",
-    "auto": "grouping='auto' (default): the proposal with the most equal energies",
+    "energies": "the proposal with the most equal energies",
+    "auto": "grouping='auto' (default): the proposal with the least differences within sources",
 }
 """Rules that group components without knowing the sources."""
 METHODS = RULES | {
@@ -102,9 +102,9 @@ def _mixture(setting: Setting) -> list[dict[str, Any]]:
     taken = time.process_time() - started
     W, H = separation.activations_, separation.model_.components_
     frequencies = bin_frequencies(separation.framing_, separation.model_, rate)
-    labels = {by: group_components(W, H, 2, by=by, frequencies=frequencies) for by in GROUPINGS[1:]}
-    correlations = {by: abs(np.corrcoef(*_loudness(W, H, labels[by]))[0, 1]) for by in PROPOSALS}
-    labels["correlation"] = labels[min(PROPOSALS, key=lambda by: correlations[by])]
+    labels = {by: group_components(W, H, 2, by=by, frequencies=frequencies)[0] for by in GROUPINGS[1:]}
+    largest = {by: energy_shares(W, H, labels[by]).max() for by in PROPOSALS}
+    labels["energies"] = labels[min(PROPOSALS, key=lambda by: largest[by])]
     labels["oracle"] = true_groups(separation, true)
     records = [
         {"method": "auto", "seconds_taken": taken, "frame_length": separation.framing_.frame_length}
@@ -119,11 +119,6 @@ def _mixture(setting: Setting) -> list[dict[str, Any]]:
         found = stft_nmf(signal, rate, beta_loss)
         records.append({"method": method} | scores(true, found, filtered=False))
     return records
-
-
-def _loudness(W: FloatArray, H: FloatArray, labels: Any) -> FloatArray:
-    """Return the loudness of both sources over time."""
-    return np.stack([W[:, labels == at] @ H[labels == at].sum(axis=1) for at in (0, 1)])
 
 
 def _trained(setting: Setting) -> list[dict[str, Any]]:

@@ -76,7 +76,7 @@ void row_losses(const BetaBlock<T>& b, double* losses) {
 }
 
 template <class T>
-void column_losses(const BetaBlock<T>& b, const double* row_weights, double* losses) {
+void column_losses(const BetaBlock<T>& b, const double* row_weights, double* __restrict losses) {
   std::fill(losses, losses + b.n, 0.0);
   with_kind(b.beta, [&]<Beta kind>() {
     for (std::int64_t i = 0; i < b.n_rows; ++i) {
@@ -89,7 +89,7 @@ void column_losses(const BetaBlock<T>& b, const double* row_weights, double* los
 
 // Overwrite v by x v^(beta - 2) and, unless beta is 1, `power` by v^(beta - 1).
 template <class T>
-void ratio_terms(const T* x, T* v, T* power, std::int64_t size, double beta, T lower_bound) {
+void ratio_terms(const T* x, T* __restrict v, T* __restrict power, std::int64_t size, double beta, T lower_bound) {
   with_kind(beta, [&]<Beta kind>() {
     for (std::int64_t j = 0; j < size; ++j) {
       const T value = std::max(v[j], lower_bound);
@@ -216,14 +216,17 @@ void line_search(const BetaBlock<T>& b, T* v, const T* d, const double* linear, 
     for (std::int64_t i = 0; i < b.n_rows; ++i) {
       const T *x = b.x + i * b.n, *di = d + i * b.n, *weights = b.weights_of(i);
       T* vi = v + i * b.n;
-      if (convex)
-        steps[i] = convex_search(-slopes[i], tries, [&](double t) {
-          return slope_along<kind>(x, vi, di, weights, b.n, static_cast<T>(t), b.beta, b.lower_bound) + linear[i] +
-                 quadratic[i] * t;
-        });
-      else
-        steps[i] = compared_losses<kind>(x, vi, di, weights, b.n, b.beta, b.lower_bound, linear[i], quadratic[i], -slopes[i],
-                                         tries, trial.data());
+      // A search that this kind never takes is not compiled.
+      if constexpr (kind != Beta::itakura_saito)
+        if (convex)
+          steps[i] = convex_search(-slopes[i], tries, [&](double t) {
+            return slope_along<kind>(x, vi, di, weights, b.n, static_cast<T>(t), b.beta, b.lower_bound) + linear[i] +
+                   quadratic[i] * t;
+          });
+      if constexpr (kind == Beta::itakura_saito || kind == Beta::other)
+        if (!convex)
+          steps[i] = compared_losses<kind>(x, vi, di, weights, b.n, b.beta, b.lower_bound, linear[i], quadratic[i],
+                                           -slopes[i], tries, trial.data());
       if (steps[i] > 0)
         for (std::int64_t j = 0; j < b.n; ++j) vi[j] += static_cast<T>(steps[i]) * di[j];
     }

@@ -42,9 +42,9 @@ inline void csr_row(std::int64_t begin, std::int64_t end, const I* indices, cons
   for (std::int64_t a = 0; a < std::min<std::int64_t>(n, W); ++a) out[a] = even[a] + odd[a];
 }
 
-// Call task(begin, end) for ranges of rows with about equal numbers of entries.
-template <class P, class Task>
-void for_csr_rows(const P* indptr, std::int64_t n_rows, int n_threads, const Task& task) {
+// Edges of ranges of rows with about equal numbers of entries.
+template <class P>
+std::vector<std::int64_t> csr_edges(const P* indptr, std::int64_t n_rows, int n_threads) {
   const std::int64_t n_blocks = n_threads > 1 ? 128 : 1;
   std::vector<std::int64_t> edges{0};
   const auto total = static_cast<std::int64_t>(indptr[n_rows] - indptr[0]) + n_rows;  // an empty row costs, too
@@ -59,6 +59,13 @@ void for_csr_rows(const P* indptr, std::int64_t n_rows, int n_threads, const Tas
     if (low > edges.back()) edges.push_back(low);
   }
   if (n_rows > edges.back()) edges.push_back(n_rows);
+  return edges;
+}
+
+// Call task(begin, end) for these ranges.
+template <class P, class Task>
+void for_csr_rows(const P* indptr, std::int64_t n_rows, int n_threads, const Task& task) {
+  const std::vector<std::int64_t> edges = csr_edges(indptr, n_rows, n_threads);
   Pool::instance().run(static_cast<std::int64_t>(edges.size()) - 1, n_threads,
                        [&](std::int64_t block) { task(edges[block], edges[block + 1]); });
 }

@@ -16,32 +16,14 @@ constexpr IndexedOperations<T, I> indexed{&hals_listed<T, I>,
                                           &update_cosines<T, SparseRows<T, I>>,
                                           &cluster_products<T, SparseRows<T, I>>};
 
+#define NONNEG_ENTRY(name) &name<T>,  // NOLINT(bugprone-macro-parentheses)
 template <class T>
 constexpr Operations<T> operations{&blas_gemm<T>,
-                                   &hals_passes<T>,
-                                   &block_pivoting<T>,
-                                   &factor_update<T>,
-                                   &multiply<T>,
-                                   &inner_product<T>,
-                                   &absolute_sum<T>,
-                                   &product_sum<T>,
-                                   &extrapolate<T>,
-                                   &newton_targets<T>,
-                                   &kl_newton<T>,
-                                   &ratio_terms<T>,
-                                   &row_losses<T>,
-                                   &column_losses<T>,
-                                   &newton_terms<T>,
-                                   &line_search<T>,
-                                   &cap_rows<T>,
-                                   &dominating_diagonal<T>,
-                                   &simplex_pivoting<T>,
+                                   indexed<T, std::int32_t>,
+                                   indexed<T, std::int64_t>,
                                    &update_cosines<T, DenseRows<T>>,
                                    &cluster_products<T, DenseRows<T>>,
-                                   &threshold_decode<T>,
-                                   &sums_of_squares<T>,
-                                   indexed<T, std::int32_t>,
-                                   indexed<T, std::int64_t>};
+                                   NONNEG_OPERATIONS(NONNEG_ENTRY)};
 
 const Table table{operations<double>,
                   operations<float>,

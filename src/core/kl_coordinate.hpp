@@ -48,27 +48,33 @@ class KlRow {
   // sum of x log(w h' / unit) in `logs`.
   template <class I>
   double update(const I* columns, const T* x, std::int64_t n, const T* sums, T* w, double* logs) {
+    columns_.assign(columns, columns + n);  // of one type, for which the row is compiled once
+    return update(x, n, sums, w, logs);
+  }
+
+ private:
+  double update(const T* x, std::int64_t n, const T* sums, T* w, double* logs) {
     if (static_cast<std::int64_t>(wh_.size()) < n) wh_.resize(n), inverse_.resize(n), h_.resize(n * k_);
     x_ = x, n_ = n, w_ = w;
     double total = 0;
     for (std::int64_t p = 0; p < n; ++p) total += x[p];
     for (std::int64_t a = 0; a < k_; ++a) cost_[a] = sums[a] + static_cast<T>(p_.l1);
-    if (model(columns) <= lower_bound_ && total > 0 && is_infinite(columns)) {
+    if (model() <= lower_bound_ && total > 0 && is_infinite()) {
       double scale = 0;
       for (std::int64_t turn = 0; turn < p_.n_order; ++turn) scale += cost_[p_.order[turn]];
       for (std::int64_t turn = 0; turn < p_.n_order; ++turn)
         w[p_.order[turn]] += static_cast<T>(total / std::max(scale, p_.lower_bound));
-      model(columns);
+      model();
     }
     double residual = 0;
     for (std::int64_t round = 0; round <= p_.max_rounds; ++round) {
       if (round > 0) {
         if (round == p_.max_rounds && p_.tol == 0) break;
-        model(columns);
+        model();
       }
-      residual = select(columns, total);
+      residual = select(total);
       if (n_active_ == 0 || residual <= p_.tol || round == p_.max_rounds) break;
-      gather(columns);
+      gather();
       double limit = 0;
       for (int turn = 0; turn < p_.max_sweeps; ++turn) {
         const double change = sweep();
@@ -86,13 +92,11 @@ class KlRow {
     return residual;
   }
 
- private:
   // Write w h' at the nonzeros; return the smallest of them.
-  template <class I>
-  T model(const I* columns) {
+  T model() {
     T lowest = std::numeric_limits<T>::infinity();
     for (std::int64_t p = 0; p < n_; ++p) {
-      const T* h = p_.other + static_cast<std::int64_t>(columns[p]) * k_;
+      const T* h = p_.other + columns_[p] * k_;
       T total = 0;
       for (std::int64_t a = 0; a < k_; ++a) total += w_[a] * h[a];
       wh_[p] = total;
@@ -102,19 +106,17 @@ class KlRow {
   }
 
   // Whether the model is zero where the data are not, and could be positive: then the row is to be reset.
-  template <class I>
-  bool is_infinite(const I* columns) const {
+  bool is_infinite() const {
     for (std::int64_t p = 0; p < n_; ++p)
       if (x_[p] > 0 && wh_[p] <= lower_bound_)
         for (std::int64_t turn = 0; turn < p_.n_order; ++turn)
-          if (p_.other[static_cast<std::int64_t>(columns[p]) * k_ + p_.order[turn]] > 0) return true;
+          if (p_.other[columns_[p] * k_ + p_.order[turn]] > 0) return true;
     return false;
   }
 
   // Compute the gradient and select components; return the KKT residual: negative gradients, and gradients of positive
   // components times their weights.
-  template <class I>
-  double select(const I* columns, double total) {
+  double select(double total) {
     std::fill(pull_.begin(), pull_.end(), T(0));
     const T lower_bound = lower_bound_;
     T* __restrict pull = pull_.data();
@@ -122,7 +124,7 @@ class KlRow {
       wh_[p] = std::max(wh_[p], lower_bound);
       inverse_[p] = 1 / wh_[p];
       const T ratio = x_[p] * inverse_[p];
-      const T* h = p_.other + static_cast<std::int64_t>(columns[p]) * k_;
+      const T* h = p_.other + columns_[p] * k_;
       for (std::int64_t a = 0; a < k_; ++a) pull[a] += ratio * h[a];
     }
     n_active_ = 0;
@@ -139,10 +141,9 @@ class KlRow {
   }
 
   // The active columns of h, as narrow as the row: short rows stay in the first-level cache.
-  template <class I>
-  void gather(const I* columns) {
+  void gather() {
     for (std::int64_t p = 0; p < n_; ++p) {
-      const T* h = p_.other + static_cast<std::int64_t>(columns[p]) * k_;
+      const T* h = p_.other + columns_[p] * k_;
       for (std::int64_t b = 0; b < n_active_; ++b) h_[b * n_ + p] = h[active_[b]];
     }
   }
@@ -319,7 +320,7 @@ class KlRow {
   std::int64_t k_;
   T l2_, lower_bound_;
   std::vector<T> wh_, inverse_, h_, pull_, cost_;
-  std::vector<std::int64_t> active_, passive_;
+  std::vector<std::int64_t> columns_, active_, passive_;
   std::vector<double> hessian_, lower_, diagonal_, slope_, rest_, step_, part_;
   const T* x_ = nullptr;
   T* w_ = nullptr;

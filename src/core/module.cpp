@@ -53,24 +53,18 @@ int64_t columns(const A& array) {
   return static_cast<int64_t>(array.shape(1));
 }
 
-template <class A, class B>
-void expect_same_shape(const A& a, const B& b) {
-  expect(rows(a) == rows(b) && columns(a) == columns(b), "the arrays must have the same shape");
+template <class A, class... Others>
+void expect_same_shape(const A& a, const Others&... others) {
+  expect(((rows(a) == rows(others) && columns(a) == columns(others)) && ...), "the arrays must have the same shape");
 }
 
-// Distance of the rows of an array that lie one after another; 0 where they do not. A single row or column has no
-// distance of its own.
+// Distance of the rows (along = 1) or columns (0) of an array that lie one after another; 0 where they do not. A single
+// row or column has no distance of its own.
 template <class T>
-int64_t row_distance(const Strided<T>& array) {
-  const int64_t n = rows(array), k = columns(array);
-  const int64_t along = k > 1 ? array.stride(1) : 1, across = n > 1 ? array.stride(0) : k;
-  return along == 1 && across >= k ? std::max<int64_t>(across, 1) : 0;
-}
-template <class T>
-int64_t column_distance(const Strided<T>& array) {
-  const int64_t n = rows(array), k = columns(array);
-  const int64_t along = n > 1 ? array.stride(0) : 1, across = k > 1 ? array.stride(1) : n;
-  return along == 1 && across >= n ? std::max<int64_t>(across, 1) : 0;
+int64_t distance(const Strided<T>& array, int along) {
+  const auto n = static_cast<int64_t>(array.shape(1 - along)), k = static_cast<int64_t>(array.shape(along));
+  const int64_t step = k > 1 ? array.stride(along) : 1, across = n > 1 ? array.stride(1 - along) : k;
+  return step == 1 && across >= k ? std::max<int64_t>(across, 1) : 0;
 }
 
 void expect_components(const Vector<const int64_t>& order, int64_t k) {
@@ -90,8 +84,7 @@ template <class T>
 double hals_passes(Matrix<T> out, Matrix<const T> initial, Matrix<const T> gram, Matrix<const T> cross,
                    Vector<const int64_t> order, int max_passes, double shrink, int64_t block, int n_threads) {
   const int64_t n = rows(out), k = columns(out);
-  expect_same_shape(out, initial);
-  expect_same_shape(out, cross);
+  expect_same_shape(out, initial, cross);
   expect(rows(gram) == k && columns(gram) == k, "gram must be k x k");
   expect_components(order, k);
   expect(block > 0, "block must be above 0");
@@ -182,17 +175,16 @@ nb::tuple factor_update(std::optional<Strided<const T>> data, Strided<const T> o
   Update update{};
   update.form = Update::Data::products;
   update.n_rows = n, update.k = k;
-  for (const auto& array : {&initial}) expect_same_shape(*array, updated);
-  expect_same_shape(chosen, updated);
+  expect_same_shape(updated, initial, chosen);
   expect(!old || (rows(*old) == n && columns(*old) == k), "old must have the shape of the factor");
   expect(rows(gram) == k && columns(gram) == k && rows(chosen_gram) == k && columns(chosen_gram) == k, "gram must be k x k");
   expect(!updated_gram || (rows(*updated_gram) == k && columns(*updated_gram) == k), "updated_gram must be k x k");
-  const int64_t ld_other = row_distance(other);
+  const int64_t ld_other = distance(other, 1);
   expect(columns(other) == k && ld_other > 0, "other must have k columns, by rows");
   expect_components(order, k);
   expect(block > 0, "block must be above 0");
   if (data) {
-    const int64_t by_rows = row_distance(*data), by_columns = column_distance(*data);
+    const int64_t by_rows = distance(*data, 1), by_columns = distance(*data, 0);
     expect(by_rows || by_columns, "data must be by rows or by columns");
     expect(rows(*data) == n && rows(other) == columns(*data) && ld_other == k, "data and other do not fit");
     update.form = by_rows ? Update::Data::by_rows : Update::Data::by_columns;
@@ -219,7 +211,7 @@ nb::tuple factor_update(std::optional<Strided<const T>> data, Strided<const T> o
 template <class T>
 void multiply_(Strided<const T> A, bool transposed, Matrix<const T> B, Matrix<T> out, int64_t size, int n_threads) {
   const int64_t m = rows(out), n = columns(out), p = rows(B);
-  const int64_t lda = row_distance(A);
+  const int64_t lda = distance(A, 1);
   expect(lda > 0 && size > 0, "A must be by rows");
   expect((transposed ? columns(A) : rows(A)) == m && (transposed ? rows(A) : columns(A)) == p && columns(B) == n,
          "the shapes of the product do not fit");
@@ -237,32 +229,11 @@ void inner_product_(Matrix<const T> A, Matrix<const T> B, Matrix<T> out, int64_t
 }
 
 template <class T>
-double absolute_sum(Vector<const T> x, int n_threads) {
-  nb::gil_scoped_release release;
-  return operations<T>().absolute_sum(x.data(), rows(x), n_threads);
-}
-
-template <class T>
-double product_sum(Vector<const T> x, Vector<const T> y, int n_threads) {
-  expect(rows(x) == rows(y), "the arrays must have the same length");
-  nb::gil_scoped_release release;
-  return operations<T>().product_sum(x.data(), y.data(), rows(x), n_threads);
-}
-
-template <class T>
-void extrapolate(Vector<const T> x, Vector<const T> old, double momentum, Vector<T> out, int n_threads) {
-  expect(rows(x) == rows(old) && rows(x) == rows(out), "the arrays must have the same length");
-  nb::gil_scoped_release release;
-  operations<T>().extrapolate(x.data(), old.data(), momentum, out.data(), rows(x), n_threads);
-}
-
-template <class T>
 void newton_targets_(Matrix<const T> factor, Matrix<const T> gradient, Matrix<const T> diagonal,
                      Matrix<const T> correlations, Vector<const int64_t> order, double l1, double l2, double least,
                      Matrix<T> direction, Matrix<T> notes, int n_threads) {
   const int64_t n = rows(factor), k = columns(factor);
-  for (const auto* array : {&gradient, &diagonal}) expect_same_shape(*array, factor);
-  expect_same_shape(direction, factor);
+  expect_same_shape(factor, gradient, diagonal, direction);
   expect(rows(correlations) == k && columns(correlations) == k, "correlations must be k x k");
   expect(rows(notes) == 4 && columns(notes) == n, "notes must be 4 x n");
   expect_components(order, k);
@@ -281,47 +252,23 @@ void kl_newton_(Matrix<const T> x, Vector<const T> weights, Matrix<const T> W, M
                 int n_threads) {
   const int64_t n_rows = rows(x), n = columns(x), k = columns(W);
   expect(rows(W) == n_rows && rows(weights) == n_rows, "there must be one row and one weight per row of the data");
-  expect_same_shape(before, W);
-  expect_same_shape(new_W, W);
+  expect_same_shape(W, before, new_W);
   expect(rows(Ht) == n && columns(Ht) == k && rows(H) == k && columns(H) == n, "Ht must be n x k, H its transpose");
-  expect_same_shape(squares, Ht);
-  expect_same_shape(sums, Ht);
+  expect_same_shape(Ht, squares, sums);
   expect(rows(correlations) == k && columns(correlations) == k && rows(means) == k && rows(total) == k,
          "there must be k means");
   expect(rows(curvatures) == n && columns(curvatures) == k + 1 && rows(gram) == k && columns(gram) == k,
          "curvatures must be n x (k + 1), gram k x k");
   expect(rows(at_start) == n && rows(at_end) == n && tiles > 0, "there must be one loss per column");
   nb::gil_scoped_release release;
-  const KlNewton<T> pass{n_rows,
-                         n,
-                         k,
-                         x.data(),
-                         weights.data(),
-                         W.data(),
-                         before.data(),
-                         momentum,
-                         fraction,
-                         Ht.data(),
-                         H.data(),
-                         squares.data(),
-                         means.data(),
-                         correlations.data(),
-                         l1,
-                         l2,
-                         lower_bound,
-                         least,
-                         tiny,
-                         most,
-                         shortest,
-                         tries,
-                         tiles,
-                         new_W.data(),
-                         at_start.data(),
-                         at_end.data(),
-                         total.data(),
-                         sums.data(),
-                         curvatures.data(),
-                         gram.data()};
+  KlNewton<T> pass{};
+  pass.n_rows = n_rows, pass.n = n, pass.k = k, pass.x = x.data(), pass.weights = weights.data();
+  pass.W = W.data(), pass.before = before.data(), pass.momentum = momentum, pass.fraction = fraction;
+  pass.Ht = Ht.data(), pass.H = H.data(), pass.squares = squares.data(), pass.means = means.data();
+  pass.correlations = correlations.data(), pass.l1 = l1, pass.l2 = l2, pass.lower_bound = lower_bound;
+  pass.least = least, pass.tiny = tiny, pass.most = most, pass.shortest = shortest, pass.tries = tries, pass.tiles = tiles;
+  pass.new_W = new_W.data(), pass.at_start = at_start.data(), pass.at_end = at_end.data(), pass.total = total.data();
+  pass.sums = sums.data(), pass.curvatures = curvatures.data(), pass.gram = gram.data();
   operations<T>().kl_newton(pass, n_threads);
 }
 
@@ -365,9 +312,7 @@ void column_losses_(Matrix<const T> x, Matrix<const T> v, Matrix<const T> weight
 template <class T>
 void newton_terms_(Matrix<const T> x, Matrix<const T> v, Matrix<const T> weights, double beta, double lower_bound,
                    double curvature_bound, Vector<const bool> exact, Matrix<T> slope, Matrix<T> curvature) {
-  expect_same_shape(x, v);
-  expect_same_shape(x, slope);
-  expect_same_shape(x, curvature);
+  expect_same_shape(x, v, slope, curvature);
   expect(rows(exact) == rows(x), "there must be one flag per row");
   const auto block = beta_block(x, v.data(), weights, beta, lower_bound);
   nb::gil_scoped_release release;
@@ -378,11 +323,9 @@ template <class T>
 void line_search_(Matrix<const T> x, Matrix<T> v, Matrix<const T> d, Matrix<const T> weights, double beta,
                   double lower_bound, Vector<const double> linear, Vector<const double> quadratic,
                   Vector<const double> slopes, int tries, Vector<double> steps) {
-  expect_same_shape(x, v);
-  expect_same_shape(x, d);
-  for (const auto* array : {&linear, &quadratic, &slopes})
-    expect(rows(*array) == rows(x), "there must be one number per row");
-  expect(rows(steps) == rows(x), "there must be one step per row");
+  expect_same_shape(x, v, d);
+  for (const int64_t n : {rows(linear), rows(quadratic), rows(slopes), rows(steps)})
+    expect(n == rows(x), "there must be one number per row");
   const auto block = beta_block(x, v.data(), weights, beta, lower_bound);
   nb::gil_scoped_release release;
   operations<T>().line_search(block, v.data(), d.data(), linear.data(), quadratic.data(), slopes.data(), tries,
@@ -411,9 +354,7 @@ void kl_passes_(Vector<const I> indptr, Vector<const I> indices, Vector<const T>
 template <class T>
 nb::tuple cap_rows_(Matrix<const T> offset, Matrix<T> product, Matrix<T> split, Matrix<T> dual, Vector<T> caps, double relax,
                     double tau, double unit, int n_threads) {
-  expect_same_shape(offset, product);
-  expect_same_shape(split, product);
-  expect_same_shape(dual, product);
+  expect_same_shape(product, offset, split, dual);
   expect(rows(caps) == rows(product), "there must be one cap per row");
   std::array<double, 4> sums;
   {
@@ -463,8 +404,7 @@ void simplex_pivoting_(Matrix<T> factor, Matrix<const double> gram, Matrix<const
                        Matrix<const double> full, Matrix<const T> cross, Vector<bool> unsolved, int64_t max_pivots,
                        int n_threads) {
   const int64_t n = rows(factor), k = columns(factor);
-  expect_same_shape(factor, cross);
-  expect_same_shape(factor, full);
+  expect_same_shape(factor, cross, full);
   expect(rows(gram) == k && columns(gram) == k && rows(projector) == k && columns(projector) == k, "gram must be k x k");
   expect(rows(unsolved) == n, "there must be one flag per row");
   nb::gil_scoped_release release;
@@ -554,16 +494,10 @@ void threshold_decode_(Matrix<const T> X, Matrix<const T> inverse, Vector<const 
   expect(rows(threshold) == n && rows(reference) == n && n > 0, "there must be a threshold and a reference per feature");
   expect(!weights || rows(*weights) == rows(X), "there must be one weight per sample");
   expect(0 <= rule && rule <= 2, "there is no such rule");
-  const ThresholdDecode<T> problem{X.data(),
-                                   rows(X),
-                                   columns(X),
-                                   n,
-                                   inverse.data(),
-                                   threshold.data(),
-                                   reference.data(),
-                                   static_cast<DecodeRule>(rule),
-                                   weights ? weights->data() : nullptr,
-                                   sums.data()};
+  ThresholdDecode<T> problem{};
+  problem.X = X.data(), problem.n_rows = rows(X), problem.m = columns(X), problem.n = n, problem.inverse = inverse.data();
+  problem.threshold = threshold.data(), problem.reference = reference.data(), problem.sums = sums.data();
+  problem.rule = static_cast<DecodeRule>(rule), problem.weights = weights ? weights->data() : nullptr;
   expect(rows(sums) == problem.n_sums(), "the sums have another length");
   nb::gil_scoped_release release;
   operations<T>().threshold_decode(problem, n_threads);
@@ -692,9 +626,6 @@ void bind(nb::module_& m) {
         nb::arg("updated_gram").none(), nb::arg("products").none(), nb::arg("n_threads"));
   m.def("multiply", &multiply_<T>);
   m.def("inner_product", &inner_product_<T>);
-  m.def("absolute_sum", &absolute_sum<T>);
-  m.def("product_sum", &product_sum<T>);
-  m.def("extrapolate", &extrapolate<T>);
   m.def("newton_targets", &newton_targets_<T>);
   m.def("kl_newton", &kl_newton_<T>);
   m.def("ratio_terms", &ratio_terms_<T>, nb::arg("x"), nb::arg("v"), nb::arg("power").none(), nb::arg("beta"),

@@ -46,33 +46,24 @@ struct IndexedOperations {
   decltype(&nonneg::cluster_products<T, SparseRows<T, I>>) cluster_products;
 };
 
+// Names of the operations on numbers of type T: members of the table here, its entries in kernels.cpp.
+// clang-format off
+#define NONNEG_OPERATIONS(X)                                                                                    \
+  X(hals_passes) X(block_pivoting) X(factor_update) X(multiply) X(inner_product) X(newton_targets) X(kl_newton) \
+  X(ratio_terms) X(row_losses) X(column_losses) X(newton_terms) X(line_search) X(cap_rows)                      \
+  X(dominating_diagonal) X(simplex_pivoting) X(threshold_decode) X(sums_of_squares)
+// clang-format on
+
 template <class T>
 struct Operations {
   Gemm<T>* gemm;  // where the address of BLAS is written
-  decltype(&nonneg::hals_passes<T>) hals_passes;
-  decltype(&nonneg::block_pivoting<T>) block_pivoting;
-  decltype(&nonneg::factor_update<T>) factor_update;
-  decltype(&nonneg::multiply<T>) multiply;
-  decltype(&nonneg::inner_product<T>) inner_product;
-  decltype(&nonneg::absolute_sum<T>) absolute_sum;
-  decltype(&nonneg::product_sum<T>) product_sum;
-  decltype(&nonneg::extrapolate<T>) extrapolate;
-  decltype(&nonneg::newton_targets<T>) newton_targets;
-  decltype(&nonneg::kl_newton<T>) kl_newton;
-  decltype(&nonneg::ratio_terms<T>) ratio_terms;
-  decltype(&nonneg::row_losses<T>) row_losses;
-  decltype(&nonneg::column_losses<T>) column_losses;
-  decltype(&nonneg::newton_terms<T>) newton_terms;
-  decltype(&nonneg::line_search<T>) line_search;
-  decltype(&nonneg::cap_rows<T>) cap_rows;
-  decltype(&nonneg::dominating_diagonal<T>) dominating_diagonal;
-  decltype(&nonneg::simplex_pivoting<T>) simplex_pivoting;
-  decltype(&nonneg::update_cosines<T, DenseRows<T>>) update_cosines;
-  decltype(&nonneg::cluster_products<T, DenseRows<T>>) cluster_products;
-  decltype(&nonneg::threshold_decode<T>) threshold_decode;
-  decltype(&nonneg::sums_of_squares<T>) sums_of_squares;
   IndexedOperations<T, std::int32_t> narrow;
   IndexedOperations<T, std::int64_t> wide;
+  decltype(&nonneg::update_cosines<T, DenseRows<T>>) update_cosines;
+  decltype(&nonneg::cluster_products<T, DenseRows<T>>) cluster_products;
+#define NONNEG_MEMBER(name) decltype(&nonneg::name<T>) name;  // NOLINT(bugprone-macro-parentheses)
+  NONNEG_OPERATIONS(NONNEG_MEMBER)
+#undef NONNEG_MEMBER
 };
 
 // Operations of transform learning, in float64 alone.

@@ -1,14 +1,12 @@
-// Dense products in parts on several threads, and sums over all entries of large arrays.
+// Dense products in parts on several threads.
 //
 // Parts follow from shapes alone and each is one call of BLAS on one thread: no digit depends on the number of
 // threads.
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "blas.hpp"
 #include "pool.hpp"
@@ -67,39 +65,6 @@ void inner_product(const T* A, const T* B, T* C, std::int64_t n_rows, std::int64
     gemm(Order::transposed, Order::plain, m, n, end - begin, A + begin * m, m, B + begin * n, n, parts[begin / size], n);
   });
   parts.add(C, n_threads);
-}
-
-// Sum of term(i) over n entries, in double.
-template <class Term>
-double sum_entries(std::int64_t n, int n_threads, const Term& term) {
-  std::vector<double> sums((n + sum_block - 1) / sum_block);
-  parallel_for(n, sum_block, n_threads, [&](std::int64_t begin, std::int64_t end) {
-    double total = 0;
-    for (std::int64_t i = begin; i < end; ++i) total += term(i);
-    sums[begin / sum_block] = total;
-  });
-  double total = 0;
-  for (const double sum : sums) total += sum;
-  return total;
-}
-
-template <class T>
-double absolute_sum(const T* x, std::int64_t n, int n_threads) {
-  return sum_entries(n, n_threads, [&](std::int64_t i) { return std::abs(static_cast<double>(x[i])); });
-}
-
-template <class T>
-double product_sum(const T* x, const T* y, std::int64_t n, int n_threads) {
-  return sum_entries(n, n_threads, [&](std::int64_t i) { return static_cast<double>(x[i]) * y[i]; });
-}
-
-// out = max(x + momentum (x - old), 0)
-template <class T>
-void extrapolate(const T* x, const T* old, double momentum, T* out, std::int64_t n, int n_threads) {
-  const T step = static_cast<T>(momentum);
-  parallel_for(n, sum_block, n_threads, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) out[i] = std::max(x[i] + step * (x[i] - old[i]), T(0));
-  });
 }
 
 }  // namespace nonneg

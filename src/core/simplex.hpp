@@ -15,7 +15,6 @@
 
 namespace nonneg {
 
-template <class T>
 class SimplexPivoting {
  public:
   SimplexPivoting(const double* gram, const double* projector, std::int64_t k, std::int64_t max_pivots)
@@ -26,13 +25,18 @@ class SimplexPivoting {
 
   // Replace a row, whose positive entries are the first guess, by the minimizer. Returns false, and leaves the row as
   // it is, where a system is singular or the exchanges do not end.
+  template <class T>
   bool solve(T* row, const double* full, const T* cross) {
+    for (std::int64_t a = 0; a < k_; ++a) target_[a] = cross[a], is_passive_[a] = row[a] > 0;
+    if (!solve(full)) return false;
+    std::copy(x_.begin(), x_.end(), row);
+    return true;
+  }
+
+ private:
+  bool solve(const double* full) {
     double scale = largest_;
-    for (std::int64_t a = 0; a < k_; ++a) {
-      target_[a] = cross[a];
-      scale = std::max(scale, std::abs(target_[a]));
-      is_passive_[a] = row[a] > 0;
-    }
+    for (const double entry : target_) scale = std::max(scale, std::abs(entry));
     std::int64_t fewest = k_ + 1, patience = full_patience;
     for (std::int64_t pivot = 0; pivot < max_pivots_; ++pivot) {
       passive_.clear(), active_.clear();
@@ -50,7 +54,7 @@ class SimplexPivoting {
       }
       if (n_wrong == 0) {
         if (by_zeros) refine();
-        write(row);
+        normalize();
         return true;
       }
       // All wrong components while that makes progress, else the last one, which always ends.
@@ -63,7 +67,6 @@ class SimplexPivoting {
     return false;
   }
 
- private:
   // Exchanges of all wrong components that may bring no progress.
   static constexpr std::int64_t full_patience = 3;
   // Entries are at most one; gradients are compared with the terms they are sums of.
@@ -144,13 +147,13 @@ class SimplexPivoting {
     for (const std::int64_t a : passive_) x_[a] += step_[a];
   }
 
-  void write(T* row) {
+  void normalize() {
     double total = 0;
     for (double& entry : x_) {
       if (entry < 0) entry = 0;
       total += entry;
     }
-    for (std::int64_t a = 0; a < k_; ++a) row[a] = static_cast<T>(x_[a] / total);
+    for (double& entry : x_) entry /= total;
   }
 
   const double *gram_, *projector_;
@@ -166,7 +169,7 @@ template <class T>
 void simplex_pivoting(T* factor, const double* gram, const double* projector, const double* full, const T* cross,
                       bool* unsolved, std::int64_t n, std::int64_t k, std::int64_t max_pivots, int n_threads) {
   parallel_for(n, 16, n_threads, [&](std::int64_t begin, std::int64_t end) {
-    SimplexPivoting<T> pivoting(gram, projector, k, max_pivots);
+    SimplexPivoting pivoting(gram, projector, k, max_pivots);
     for (std::int64_t i = begin; i < end; ++i) unsolved[i] = !pivoting.solve(factor + i * k, full + i * k, cross + i * k);
   });
 }

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -11,6 +14,17 @@ from typing import Any
 import numpy as np
 
 from nonneg.exceptions import InvalidParameterError
+
+TYPES: dict[str, Any] = {"bool": (bool, np.bool_), "str": str, "float": Real}
+TYPES |= {"Mapping[str, Any]": Mapping, "Sequence[str]": (Sequence, np.ndarray), "None": type(None)}
+
+
+def typed(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Refuse flags, names and collections of other types; numbers alone are checked with their range."""
+    for name, annotation in inspect.get_annotations(function).items():
+        kinds: Any = tuple(TYPES.get(kind) for kind in annotation.split(" | "))
+        if None not in kinds and {*kinds} - {Real, type(None)} and not isinstance(given.get(name), kinds):
+            raise InvalidParameterError(f"{name} must be {annotation}, got {given[name]!r}.")
 
 
 def is_number(value: Any) -> bool:
@@ -25,7 +39,7 @@ def is_count(value: Any, lowest: int = 1) -> bool:
 
 def checked_count(name: str, value: Any, lowest: int = 1) -> int:
     """Return an integer of at least `lowest`."""
-    if not is_count(value, lowest):
+    if not is_count(value, lowest) or value > sys.maxsize:
         raise InvalidParameterError(f"{name} must be an integer of at least {lowest}, got {value!r}.")
     return int(value)
 
@@ -46,6 +60,6 @@ def checked_verbose(value: Any) -> int:
 
 def checked_checkpoint(value: Any) -> Path | None:
     """Return the folder of the checkpoints."""
-    if not (value is None or isinstance(value, str | PathLike)):
+    if not (value is None or isinstance(value, str | PathLike)) or "\0" in str(value):
         raise InvalidParameterError(f"checkpoint must be None or the path of a folder, got {value!r}.")
     return None if value is None else Path(value)

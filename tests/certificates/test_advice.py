@@ -86,7 +86,7 @@ def test_there_is_advice_for_every_statement_that_can_fail():
 
 
 def test_certificate_and_warning_agree_and_the_advice_works(X):
-    with pytest.warns(ConvergenceWarning, match="not a stationary point.*Raise max_iter") as caught:
+    with pytest.warns(ConvergenceWarning, match="before a stationary point.*Raise max_iter") as caught:
         model = NMF(4, random_state=0, max_iter=2).fit(X)
     assert model.certificate_["stationarity"].headline == "The fit has not converged."
     assert caught[0].filename == __file__

@@ -144,8 +144,8 @@ def test_half_of_the_words_is_not_more_than_half():
 
 def test_topics_that_rest_on_few_documents_are_counted():
     sentence = statements(np.eye(2, 12), [1, 9])["topics-supported"].sentence
-    assert sentence.startswith("The main topic of fewer than 2 of 10 documents: topic 0 (1)")
-    assert sentence.endswith("topic 0 (1).")
+    assert sentence.startswith("Topics that are the main topic of fewer than 2 documents: 0 (1)")
+    assert sentence.endswith(": 0 (1).")
     assert statements(np.eye(2, 12), [2, 9])["topics-supported"].sentence.endswith("at least 2 documents.")
 
 

@@ -192,5 +192,9 @@ def test_the_statement_says_the_verdict(residual, verdict):
     assert statement.name == "stationarity"
     assert statement.verdict == verdict
     assert statement.quantities["residual_H"] == 1e-6
-    words = {"holds": "at most 0.001", "fails": "not a stationary point", "not verifiable": "could not"}
+    words = {
+        "holds": "at most 0.001",
+        "fails": "stopped before a stationary point",
+        "not verifiable": "could not",
+    }
     assert words[verdict] in statement.sentence

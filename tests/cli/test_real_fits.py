@@ -39,7 +39,7 @@ def test_a_fit_that_has_not_converged_says_so_on_the_terminal_and_in_the_headlin
     assert fit(tmp_path / "x.npy", tmp_path / "out", "-k", "3", "--max-iter", "1") == 0
     said = capsys.readouterr()
     assert "Maximum number of iterations 1 reached" in said.err
-    assert "The fit has not converged. The normalized KKT residual is" in said.out
+    assert "The fit has not converged. The fit stopped before a stationary point" in said.out
     assert "Raise max_iter" in said.out
     heading = (tmp_path / "out" / "report.html").read_text("utf-8").partition("<h1>")[2].partition("</h1>")[0]
     assert heading.endswith("The fit has not converged.")

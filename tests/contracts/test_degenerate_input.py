@@ -26,6 +26,7 @@ CASES = {
     "all zero": np.zeros((20, 6)),
     "duplicates": np.repeat(PLAIN[:5], 4, axis=0),
     "one entry": np.array([[2.0]]),
+    "two columns, mostly zeros": np.where(RNG.random((20, 2)) < 0.3, PLAIN[:, :2], 0.0),
     "rank one": np.outer(1.0 + np.arange(20), PLAIN[0]),
     "three rows": PLAIN[:3],
     "one column": PLAIN[:, :1],
@@ -367,3 +368,27 @@ def test_parameters_of_applications_are_refused_by_the_package(name, value):
             Unmixing(2).set_params(**{name: value}).fit(PLAIN.reshape(4, 5, 6))
     with pytest.raises(NonnegError, match=r"eps0=1e\+300 leaves the range"):
         nonneg.TransformNMF(2, eps0=1e300).fit(PLAIN)
+
+
+ODD = (np.array([1.0, 2.0]), np.zeros((0,)), scipy.sparse.csr_array(PLAIN), object(), 1j, b"x", {"a": 1})
+FUNCTIONS = {
+    "factorize": (
+        nonneg.factorize,
+        (PLAIN, 2),
+        ("solver", "init", "alpha_H", "shuffle", "accelerate", "device"),
+    ),
+    "select_anchors": (nonneg.select_anchors, (PLAIN, 2), ("method", "normalize", "max_iter")),
+    "compare_ranks": (nonneg.compare_ranks, (PLAIN,), ("methods", "normalize", "k_max")),
+    "learn_transform": (nonneg.learn_transform, (frames(PLAIN), 2), ("method", "cross_initialize", "n_init")),
+    "non_negative_factorization": (nonneg.non_negative_factorization, (PLAIN,), ("update_H", "alpha_H")),
+    "scene_like": (nonneg.datasets.scene_like, (), ("height", "n_bands", "noise")),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_parameters_of_functions_that_are_no_numbers_or_names_are_refused_by_the_package(name):
+    function, data, parameters = FUNCTIONS[name]
+    for parameter in parameters:
+        for value in ODD:
+            with pytest.raises(NonnegError, match=parameter):
+                function(*data, **{parameter: value})

@@ -85,6 +85,27 @@ def test_any_constant_changes_roundings_alone(init, unit):
         np.testing.assert_allclose(found.H / np.sqrt(unit), expected.H, rtol=1e-5, atol=1e-9)
 
 
+@pytest.mark.parametrize("init", ["nndsvd-scaled", "random"])
+@pytest.mark.parametrize("loss", ["frobenius", "kullback-leibler", "itakura-saito"])
+def test_small_units_of_the_weights_change_the_unit_of_the_loss_alone(loss, init):
+    weights = 0.5 + 0.5 * RNG.random(30)
+    once, again = (
+        factorize(DENSE, K, beta_loss=loss, init=init, max_iter=50, rng=0, sample_weight=weights * unit)
+        for unit in (1.0, 4.0**-50)
+    )
+    np.testing.assert_allclose(again.loss * 4.0**50, once.loss, rtol=1e-6)
+    np.testing.assert_allclose(again.W @ again.H, once.W @ once.H, rtol=1e-3, atol=1e-3)
+
+
+def test_weights_of_entries_beyond_the_squares_of_numbers():
+    weights = np.outer(1.0 + np.arange(30), 1.0 + np.arange(14))
+    once, again = (
+        factorize(DENSE, K, beta_loss="kullback-leibler", rng=0, entry_weight=weights * unit).loss / unit
+        for unit in (1.0, 1e200)
+    )
+    np.testing.assert_allclose(again, once, rtol=0.01)
+
+
 def test_penalties_are_in_the_unit_of_the_loss():
     """An L2 penalty on factors is in the unit of X, an L1 penalty in its power 1.5 (`NMF`, Notes)."""
     for l1_ratio, power in ((0.0, 1.0), (1.0, 1.5)):

@@ -93,7 +93,7 @@ def test_forms_that_are_refused(X, error, said):
         ({"callback": 3}, "'callback' parameter of NMF must be a callable"),
         ({"solver": "hal"}, "solver='hal' is not known.*Did you mean 'hals'"),
         ({"beta_loss": "frobenus"}, "beta_loss='frobenus' is not known.*, or a number. Did you mean 'frob"),
-        ({"beta_loss": float("nan")}, "beta_loss must be finite"),
+        ({"beta_loss": float("nan")}, "beta_loss must be a name or a number between -1024 and 1024"),
         ({"init": "nndsvdx"}, "init='nndsvdx' is not known.*Did you mean 'nndsvd"),
         ({"init": "anchor"}, "init='anchor' is not known. Expected one of .'cr1'"),
         ({"solver": "cd", "beta_loss": 0}, "Invalid beta_loss parameter: solver 'cd' does not handle"),
@@ -122,7 +122,8 @@ def test_parameters_that_are_refused(parameters, said, low_rank):
         ({"H": np.ones((2, 40)), "frozen_components": [2]}, "frozen_components contains 2, but .* 0 to 1"),
         ({"sample_weight": np.ones(59)}, r"sample_weight.shape == \(59,\), expected \(60,\)"),
         ({"sample_weight": -np.ones(60)}, r"sample_weight\[0\] is -1.0"),
-        ({"sample_weight": np.zeros(60)}, "All entries of sample_weight are zero"),
+        ({"sample_weight": np.full(60, 1e200)}, r"sum to 6e\+201.* Divide them by their mean"),
+        ({"sample_weight": np.zeros(60)}, "The entries of sample_weight sum to 0: at least one must"),
         ({"mask": np.ones((60, 39), bool)}, r"Expected a mask of the same shape as X, \(60, 40\)"),
     ],
 )

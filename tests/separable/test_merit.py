@@ -9,8 +9,9 @@ from tests.references import self_dictionary as reference
 from tests.references.containers import TORCH, as_container
 
 from nonneg import select_anchors
-from nonneg.exceptions import InvalidParameterError, UnsupportedError
+from nonneg.exceptions import InterruptedFitWarning, InvalidParameterError, UnsupportedError
 from nonneg.iteration import StopReason
+from nonneg.separable import merit
 
 
 @pytest.mark.parametrize("form", ["dense", "csr", TORCH])
@@ -60,6 +61,25 @@ def test_a_warm_start_continues(noisy):
     np.testing.assert_allclose(np.asarray(warm.coefficients.sum(axis=0)), 1.0, rtol=1e-12)
     with pytest.raises(InvalidParameterError, match="no warm start"):
         select_anchors(noisy.X, 6, method="merit", method_params={"t_init": 5})
+
+
+@pytest.mark.parametrize("n_before", [1, 9])
+def test_ctrl_c_within_an_iteration_leaves_the_iterate_before_it(n_before, noisy, monkeypatch):
+    # The next iterate is written over the last one, which is restored.
+    expected = select_anchors(noisy.X, 6, method="merit", max_iter=n_before, tol=0)
+    scan, scans = merit.minimizing_vertices, iter([*[None] * (n_before + 1), KeyboardInterrupt])
+
+    def interrupted(*arguments):
+        if error := next(scans, None):
+            raise error
+        return scan(*arguments)
+
+    monkeypatch.setattr(merit, "minimizing_vertices", interrupted)
+    with pytest.warns(InterruptedFitWarning, match=f"after {n_before} iterations"):
+        stopped = select_anchors(noisy.X, 6, method="merit", max_iter=50, tol=0)
+    assert stopped.n_iter == n_before
+    assert (stopped.coefficients != expected.coefficients).nnz == 0
+    assert stopped.gap == expected.gap
 
 
 @pytest.mark.parametrize("method", ["merit", "merit-exact"])

@@ -50,7 +50,7 @@ def test_other_losses_are_named_by_their_number():
 
 @pytest.mark.parametrize("loss", [None, [], float("nan"), float("inf"), object()])
 def test_a_loss_that_is_no_number_is_refused(loss):
-    with pytest.raises(InvalidParameterError, match=r"beta_loss must be (a name or a number|finite)"):
+    with pytest.raises(InvalidParameterError, match="beta_loss must be a name or a number between"):
         beta_of(loss)
 
 

@@ -65,7 +65,7 @@ ADVICE = {
     "anchors-exclusive": Advice("Use method='nmf', or choose other anchor words."),
     "seeds-in-their-topics": Advice("Choose seed words that occur in the same documents."),
     "column-balance": Advice("Use scale='max', or leave some columns out."),
-    "stability": Advice("Do not interpret the components listed, or use another number of components."),
+    "stability": Advice("Do not interpret components that are not stable, or use another number of them."),
     "number-of-communities": Advice("Compare with the other numbers, or set n_communities."),
     "reached-nodes": Advice("Fit small connected components on their own if they matter."),
     "inside-cone": Advice("Use method='symnmf' if few nodes belong to one community alone."),

@@ -165,14 +165,10 @@ def stationarity_statement(
         return Statement("stationarity", sentence, None, threshold, Verdict.NOT_VERIFIABLE, quantities)
     residual = max(values)
     holds = residual <= threshold
-    size, point = (
-        f"normalized KKT residual is {residual:.2e}",
-        f"a stationary point of the {_named(loss)} loss",
-    )
     sentence = (
-        f"The fit has converged to {point}: its {size}, at most {threshold:g}."
-        if holds
-        else f"The {size}, above {threshold:g}: the factors are not {point} to that precision."
+        f"The fit {'has converged to' if holds else 'stopped before'} a stationary point of the "
+        f"{_named(loss)} loss: its normalized KKT residual is {residual:.2e}, "
+        f"{'at most' if holds else 'above'} {threshold:g}."
     )
     return Statement(
         "stationarity", sentence, residual, threshold, Verdict.HOLDS if holds else Verdict.FAILS, quantities

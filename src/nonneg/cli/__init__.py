@@ -217,5 +217,5 @@ def _options(name: str, own: str) -> str:
 
 def _suggestion(word: str, command: argparse.ArgumentParser) -> str:
     known = set(re.findall(r"--[\w-]+", command.format_help()))
-    close = difflib.get_close_matches(word.split("=")[0], known, n=1)
+    close = difflib.get_close_matches(word.split("=")[0], known, n=1, cutoff=0.7)
     return f". Did you mean {close[0]}?" if close else ""

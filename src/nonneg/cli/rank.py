@@ -42,13 +42,8 @@ def run(options: argparse.Namespace) -> None:
     if options.candidates == "auto":
         options.candidates = None
     shown = arguments.chosen(options, *names, methods="method", rng="seed")
-    comparison, seconds = terminal.timed(
-        compare_ranks,
-        table.X,
-        **shown,
-        **arguments.chosen(options, "checkpoint"),
-        verbose=int(not options.quiet),
-    )
+    others = arguments.chosen(options, "checkpoint") | {"verbose": int(not options.quiet)}
+    comparison, seconds = terminal.timed(compare_ranks, table.X, **shown, **others)
     shown |= arguments.chosen(options, "scale")
     record = describe_ranks(comparison, table, seconds, shown)
     for name, why in comparison.left_out.items():

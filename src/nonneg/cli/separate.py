@@ -39,10 +39,9 @@ files FILE+: sound files: .wav .flac .ogg ...; several are recordings of the sam
     the components (tl) or before them (jd), the cosine transform (dct), or the learned or the cosine
     transform, whichever explains held-out frames better (transform)
 --components N: total number of components (default: eight per source; one for transforms)
---grouping auto|timbre|timbre-dynamics|harmonic-percussive: how components are grouped into
-    sources: by their spectra (timbre), by spectra and dynamics (timbre-dynamics), by the one of these whose
-    sources have the more equal energies (auto, default), or into sustained and struck sounds
-    (harmonic-percussive, two sources)
+--grouping auto|timbre|timbre-dynamics: how components are grouped into sources: by their spectra
+    (timbre), by spectra up to a transposition and dynamics (timbre-dynamics), or by the one of these that
+    leaves the least of the differences within sources (auto, default)
 
 [search]
 --max-iter

@@ -90,6 +90,8 @@ def read_input(options: argparse.Namespace, *, signed: bool = False, names: Sequ
     rows, columns = table.X.shape
     named = ["" if names is None else " (named)" for names in (table.row_names, table.column_names)]
     labels = "" if table.labels is None else f", labels from {table.label_name}"
+    if hasattr(options, "label_column") and 2 * len(set(table.row_names or range(rows))) <= rows:
+        terminal.note("note: names of samples repeat; if they are classes, --label-column NAME compares them")
     terminal.progress(
         f"read {table_name(table)} in {time.perf_counter() - started:.1f} s: {counted(rows, 'sample')}"
         f"{named[0]} x {counted(columns, 'feature')}{named[1]}, {table.X.dtype}{labels}"
@@ -234,9 +236,10 @@ def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool) -
         f" with --drop {shlex.quote(','.join(names))}" if few else ""
     )
     if lost.any():
-        masks = np.isnan(value) and hasattr(options, "missing")
-        remedy = "Fill it in, ignore missing entries with --missing mask" if masks else "Correct it"
-        what = "is missing" if np.isnan(value) else f"is {value}"
+        what, remedy = f"is {value}", "Correct it"
+        if np.isnan(value):
+            ignored = ", ignore missing entries with --missing mask" * hasattr(options, "missing")
+            what, remedy = "is missing", f"Fill it in{ignored}"
         raise NonFiniteDataError(f"{where} {what}{several}. {remedy}, {drop}.")
     remedy = f"Correct it, shift the column, {drop}"
     if table.kind == "h5ad":

@@ -102,7 +102,8 @@ def _write(text: str) -> None:
 
 def note(text: str) -> None:
     """Write a line that is not part of the result: what happens, or what went wrong."""
-    sys.stderr.write(harmless(text) + "\n")
+    unfinished = "\r\x1b[K" * sys.stderr.isatty()  # a line of progress, which this one replaces
+    sys.stderr.write(f"{unfinished}{harmless(text)}\n")
     sys.stderr.flush()
 
 

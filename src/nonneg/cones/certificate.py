@@ -134,9 +134,8 @@ def _geometric_assumption(separation: ConeSeparation) -> Statement:
         else:
             sentence = "Greedy clustering may depend on its first sample: other clusters may be as good."
         sentence += (
-            f" The axes of the cones are at least {_angle(separation.smallest_between)} apart; the geometric "
-            f"assumption (2), by which Lemma 1 proves that there are no others, asks for "
-            f"{_angle(separation.required)}."
+            f" The axes of the cones are at least {_angle(separation.smallest_between)} apart; above "
+            f"{_angle(separation.required)} no others are possible (the paper's Lemma 1)."
         )
     return Statement(
         "geometric-assumption",

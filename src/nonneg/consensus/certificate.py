@@ -78,10 +78,11 @@ def _error(consensus: RankConsensus, resampled: bool) -> Statement:
         sentence = "The best restart is exact up to rounding, so errors cannot be compared."
         return Statement("consensus-error", sentence, None, MAX_EXCESS, Verdict.NOT_VERIFIABLE)
     excess = consensus.error / best - 1.0
+    size = f"{abs(excess):.1%} {'above' if excess >= 0 else 'below'}" if abs(excess) >= 5e-4 else "about"
     return Statement(
         "consensus-error",
-        f"The error of the consensus is {100 * abs(excess):.1f}% {'above' if excess >= 0 else 'below'} that "
-        f"of the best of {consensus.n_restarts} restarts (threshold {100 * MAX_EXCESS:.0f}%).",
+        f"The error of the consensus is {size} that of the best of {consensus.n_restarts} restarts "
+        f"(threshold {100 * MAX_EXCESS:.0f}%).",
         excess,
         MAX_EXCESS,
         Verdict.HOLDS if excess <= MAX_EXCESS else Verdict.FAILS,

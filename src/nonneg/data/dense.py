@@ -10,7 +10,7 @@ from nonneg._arrays import is_cuda_tensor, numpy_view, to_device
 from nonneg._lazy import cached_property
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, Namespace, SampleArray
-from nonneg.data.matrix import LocalMatrix, rows_per_block
+from nonneg.data.matrix import LocalMatrix
 from nonneg.data.observed import Observed
 from nonneg.kernels.products import multiply
 
@@ -63,29 +63,29 @@ class DenseMatrix(LocalMatrix):
         # Else its transpose: BLAS writes that faster, because the long side is the contiguous one.
         return out if multiply(X.T, W, out) else np.ascontiguousarray((W.T @ X).T)
 
+    @cached_property
+    def _column_squares(self) -> Array:
+        return sum(self._squares("ij,ij->j", np.float64))
+
     def _compute_squared_norm(self) -> float:
-        if self.container != "dense" or self.is_weighted:
-            return super()._compute_squared_norm()
-        squares = self._row_squares(np.float64)
-        return float(squares.sum() if self.weights is None else squares @ self.weights)
+        plain = self.container == "dense" and not self.is_weighted and self.weights is None
+        return float(self._column_squares.sum()) if plain else super()._compute_squared_norm()
+
+    def column_powers(self, power: float) -> Array:
+        """Return the weighted sum of a power of the entries of every column, in float64."""
+        plain = self.container == "dense" and power == 2.0 and self.weights is None
+        return self._column_squares if plain else super().column_powers(power)
 
     def squared_row_norms(self) -> Array:
         """Return the sum of the squared entries of every row."""
-        if self.container != "dense":
-            return super().squared_row_norms()
-        return self._row_squares(self.dtype)
+        plain = self.container == "dense"
+        return np.concatenate(self._squares("ij,ij->i", self.dtype)) if plain else super().squared_row_norms()
 
-    def _row_squares(self, dtype: Any) -> Array:
-        out = np.empty(self.shape[0], dtype=dtype)
-        step = rows_per_block(self.shape[1], 1 << 15)  # what is cast stays in the cache
+    def _squares(self, sums: str, dtype: Any) -> list[Array]:
+        def work(start: int, stop: int) -> Array:
+            return np.einsum(sums, *[self.array[start:stop, :]] * 2, dtype=dtype)
 
-        def work(start: int, stop: int) -> None:
-            for first in range(start, stop, step):
-                rows = self.array[first : min(first + step, stop)].astype(dtype, copy=False)
-                np.einsum("ij,ij->i", rows, rows, out=out[first : first + len(rows)])
-
-        parallel_for(work, self.shape[0], chunk_size=step, operations=2.0 * self.shape[0] * self.shape[1])
-        return out
+        return parallel_for(work, self.shape[0], chunk_size=1, operations=2.0 * self.array.size)
 
     @cached_property
     def _n_nonzero(self) -> int:

@@ -293,8 +293,12 @@ def _checked_weights(weights: Any, n_rows: int) -> Array:
             f"sample_weight[{bad[0]}] is {weights[bad[0]]}: weights must be finite and not negative. "
             "Use 0 to leave a sample out."
         )
-    if not weights.any():
-        raise InvalidParameterError("All entries of sample_weight are zero: at least one must be positive.")
+    # They count rows, exactly up to 2^53; products of small ones vanish.
+    if not 1e-100 <= weights.max() <= weights.sum() <= 2.0**53:
+        raise InvalidParameterError(
+            f"The entries of sample_weight sum to {weights.sum():.3g}: at least one must be positive, and "
+            "none may be huge or tiny. Divide them by their mean: only the unit of the loss changes."
+        )
     return weights
 
 

@@ -279,6 +279,9 @@ def with_rank_one_weights(data: DataMatrix, beta: float) -> tuple[DataMatrix, Ar
             return data, None
     mean = xp.mean(xp.concat(rows))
     weights, scale = (data.to_device(a) for a in (xp.concat(rows) / mean, (first * mean) ** (1 / beta)))
+    size = float(xp.max(scale)) * max(map(abs, data.extremes()))
+    if not size * size < float(xp.finfo(data.dtype).max) / (data.shape[0] * data.shape[1]):
+        return data, None  # squares would overflow
     scaled = ScaledMatrix(_unweighted_block(data), column_scale=scale).materialized()
     scaled.weights = weights if data.weights is None else weights * data.weights
     scaled.numpy_out = data.numpy_out

@@ -37,15 +37,15 @@ class Dataset:
         Anything else in the source; see the loader.
     """
 
-    X: Any
-    y: IntArray
+    X: Any = field(repr=False)
+    y: IntArray = field(repr=False)
     names: tuple[str, ...]
     description: str
     sample_shape: tuple[int, ...] | None = None
     feature_shape: tuple[int, ...] | None = None
-    sample_names: tuple[str, ...] = ()
-    feature_names: tuple[str, ...] = ()
-    extras: Mapping[str, Any] = field(default_factory=dict)
+    sample_names: tuple[str, ...] = field(default=(), repr=False)
+    feature_names: tuple[str, ...] = field(default=(), repr=False)
+    extras: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)

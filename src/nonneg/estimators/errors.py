@@ -116,9 +116,9 @@ def estimate_errors(
     -----
     A column of W times a number and the row of H divided by it are the same model. Intervals are for factors
     whose columns of W keep their means, so that those of H are for the mean contribution of a component to
-    each feature. They hold for noise of the given size around a model of this rank: a wrong number of
-    components, or rotations that fit equally well, are no noise. Displacement takes about 20 fits per entry
-    of H.
+    each feature. They hold for noise of the given size around a model of this rank. Where rotations fit
+    equally well, as when a component is nonzero only where another one is, the bootstrap stays near the
+    estimate; displacement follows them. It takes about 20 fits per entry of H.
 
     References
     ----------

@@ -14,6 +14,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from nonneg._arguments import typed
 from nonneg._arrays import is_float32, is_non_numpy, to_device
 from nonneg._devices import device_work, likely_iterations
 from nonneg._random import Seed, generator
@@ -340,7 +341,7 @@ class NMF(FactorizingEstimator):
         listed = ", ".join(str(column if names is None else names[column]) for column in columns)
         sentence = (
             f"{100 * min(share, 0.9999):.4g}% of what the loss measures is in {len(columns)} of "
-            f"{data.shape[1]} columns ({'number ' * (names is None)}{listed}); the others count for the rest."
+            f"{data.shape[1]} columns ({'from 0: ' * (names is None)}{listed}); the rest is in the others."
         )
         quantities = {"columns": listed, "n_columns": data.shape[1]}
         return [Statement("column-balance", sentence, share, HALF, Verdict.FAILS, quantities)]
@@ -583,6 +584,7 @@ def non_negative_factorization(
     >>> X = np.array([[1, 1], [2, 1], [3, 1.2], [4, 1], [5, 0.8], [6, 1]])
     >>> W, H, n_iter = non_negative_factorization(X, n_components=2, init="random", random_state=0)
     """
+    typed(non_negative_factorization, locals())
     model = NMF(
         n_components, init=init, solver=solver, beta_loss=beta_loss, tol=tol, max_iter=max_iter,
         random_state=random_state, alpha_W=alpha_W, alpha_H=alpha_H, l1_ratio=l1_ratio, verbose=verbose,

@@ -40,7 +40,8 @@ def nndsvd_init(
     rng = generator(rng)
     V = leading_vectors(data, k, tol=_TOL)
     (projected,), sums = data.map_reduce_rows(_project, V=data.to_device(V))
-    XV_norms = np.sqrt(np.stack([to_float64(total) for total in sums]))
+    # In another unit of the weights they are the same; sums beyond the number of rows count repeated rows.
+    XV_norms = np.sqrt(data.counted_rows() / data.total_weight() * np.stack([*map(to_float64, sums)]))
     parts = SignedParts(V, XV_norms)
     mean = data.typical()
     # scikit-learn's values are in the unit of X, and factors in that of its root: in another unit of X they
@@ -48,7 +49,7 @@ def nndsvd_init(
     filling = {
         "zero": 0.0, "mean": mean, "random": mean / 100, "scaled": _FILL * math.sqrt(mean / k)
     }[fill]  # fmt: skip
-    typical = math.sqrt(math.sqrt(data.squared_norm() / max(data.total_weight() * data.shape[1], 1.0)))
+    typical = math.sqrt(math.sqrt(data.squared_norm() / (data.total_weight() * data.shape[1])))
     Ht = parts.Ht()
     cut = _CUT * typical
     Ht = np.where(Ht < cut, 0.0, Ht)

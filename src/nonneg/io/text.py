@@ -7,7 +7,6 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
 from functools import partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -28,6 +27,7 @@ Parser: TypeAlias = Callable[[str], float | None]
 
 _N_SAMPLED_LINES = 20
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?")
+_DATE = re.compile(r"(\d{4}([-/.])\d\d?\2\d\d?|\d\d?([-/.])\d\d?\3\d{4})\b")
 _INDEX_NAMES = frozenset({"", "index", "id", "row", "rownames", "row_names", "unnamed: 0"})
 
 
@@ -147,22 +147,15 @@ def _bad_columns(
     columns = [str(at) if names is None else names[at] for at in bad]
     listing = "; ".join(
         f"line {line}, column {at + 1}{'' if names is None else f' ({name!r})'}: expected a number, got "
-        f"{'the date ' if _is_date(cell) else ''}{cell[:40]!r}"
+        f"{'the date ' if _DATE.match(cell) else ''}{cell[:40]!r}"
         for name, (at, (line, cell)) in zip(columns, bad.items(), strict=True)
     )
+    unnamed = " Names in the first line or column need header=True (--header) or index=True (--index)."
     return FileFormatError(
-        f"{path}: {listing}. Leave columns of text out with --drop {shlex.quote(','.join(columns))}; one of "
-        "known classes can go to --label-column instead. A single wrong cell can be corrected, or left empty "
-        "where missing entries are allowed (missing='mask', --missing mask). Names of columns or rows that "
-        "were read as entries need header=True (--header) or index=True (--index)."
+        f"{path}: {listing}. Leave columns of text out with --drop {shlex.quote(','.join(columns))}; fit and "
+        "rank take one of known classes with --label-column. Correct a single wrong cell, or leave it empty "
+        f"and ignore it (missing='mask', --missing mask).{unnamed * (names is None)}"
     )
-
-
-def _is_date(cell: str) -> bool:
-    try:
-        return bool(datetime.fromisoformat(cell))
-    except ValueError:
-        return False
 
 
 def _rows(lines: Iterable[str], delimiter: str, n_before: int) -> Iterator[tuple[int, list[str]]]:

@@ -29,7 +29,7 @@ class Progress:
     n_iter : int
         Number of iterations done.
     state : Any
-        The state of the method. Do not modify it.
+        The state of the method. Do not modify it; copy what is to outlast the callback.
     history : History
         The measures so far.
     """

@@ -8,17 +8,14 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_float_array, scalar
-from nonneg._compiled import core
-from nonneg._threads import ENTRY, parallel_for, team_size
+from nonneg._arrays import scalar
+from nonneg._threads import parallel_for
 from nonneg.kernels.products import inner_product
 
 # Entries that a thread takes at once; temporary arrays of this size stay in its cache.
 CHUNK_ENTRIES = 1 << 14
 # Entries of arrays of other namespaces that are taken at once: temporary arrays of 32 MB in float64.
 GPU_ENTRIES = 1 << 22
-# Arrays up to this size are left to NumPy.
-SMALL = 1 << 16
 
 
 def _ranges(first: int, stop: int, step: int) -> Iterator[slice]:
@@ -55,20 +52,11 @@ def sum_rows(function: Callable[..., Any], *arrays: Any) -> Any:
     return float(sum(parts))
 
 
-def _compiled(*arrays: Any) -> Any:
-    """Return the core for large plain arrays, whatever the number of threads; else None."""
-    first = arrays[0]
-    plain = all(is_float_array(a) and a.flags.c_contiguous and a.dtype == first.dtype for a in arrays)
-    return core() if plain and first.size > SMALL else None
-
-
 def absolute_sum(array: Any) -> Any:
     """Return the sum of the absolute entries; on a GPU it stays there."""
     if not isinstance(array, np.ndarray):
         return array_namespace(array).linalg.vector_norm(array, ord=1)
-    if (compiled := _compiled(array)) is not None:
-        return float(compiled.absolute_sum(array.ravel(), team_size(ENTRY * array.size)))
-    return float(np.abs(array).sum())
+    return sum_rows(lambda rows: np.abs(rows).sum(), array)
 
 
 def product_sum(a: Any, b: Any) -> Any:
@@ -76,9 +64,7 @@ def product_sum(a: Any, b: Any) -> Any:
     if not isinstance(a, np.ndarray):
         xp = array_namespace(a)
         return sum_rows(lambda x, y: xp.sum(xp.astype(x, xp.float64) * xp.astype(y, xp.float64)), a, b)
-    if (compiled := _compiled(a, b)) is not None:
-        return float(compiled.product_sum(a.ravel(), b.ravel(), team_size(ENTRY * a.size)))
-    return float(np.vdot(*(x.astype(np.float64, copy=False) for x in (a, b))))
+    return sum_rows(lambda *rows: np.vdot(*(x.astype(np.float64, copy=False) for x in rows)), a, b)
 
 
 def extrapolated(new: Any, old: Any, momentum: Any) -> Any:
@@ -88,12 +74,7 @@ def extrapolated(new: Any, old: Any, momentum: Any) -> Any:
         moved *= momentum
         moved += new
         return array_namespace(new).clip(moved, min=0.0)
-    if (compiled := _compiled(new, old)) is not None:
-        out = np.empty_like(new)
-        threads = team_size(ENTRY * new.size)
-        compiled.extrapolate(new.ravel(), old.ravel(), momentum, out.reshape(-1), threads)
-        return out
-    return np.maximum(new + momentum * (new - old), 0)
+    return map_rows(lambda new, old: np.maximum(new + momentum * (new - old), 0), new, old)
 
 
 def gram_of(factor: Any, other: Any = None) -> Any:

@@ -250,7 +250,7 @@ class _Scan:
         sizes = self.dictionary.radius * xp.sqrt(xp.vecdot(rows, rows)) + self.base_scale
         sizes = xp.where(sizes > 0, sizes, xp.ones_like(sizes))
         right = xp.empty((rows.shape[0], rows.shape[1] + 1), dtype=self.dtype, device=device_of(rows))
-        right[:, :-1] = rows * self.dictionary.radius / sizes[:, None]
+        right[:, :-1] = rows * (self.dictionary.radius / sizes)[:, None]
         right[:, -1] = self.base_scale / sizes
         listed, columns, extra = self.gradient.between(part.start, part.stop)
         return right, listed, columns, extra / to_numpy(sizes)[columns]

@@ -95,7 +95,8 @@ def dual_from(reduced: Reduced, H: FloatArray, *, regular: bool = True) -> Float
         return H
     start = _regular(flat, (H - mean) @ directions) if regular else (H - mean) @ directions
     try:
-        vertices = mv_dual(flat, start, reduced.noise.sigma)
+        with np.errstate(divide="ignore", invalid="ignore"):  # noise wider than the simplex: not finite
+            vertices = mv_dual(flat, start, reduced.noise.sigma)
     except np.linalg.LinAlgError:  # the vertices span no simplex
         return H
     return mean + vertices @ directions.T if np.isfinite(vertices).all() else H

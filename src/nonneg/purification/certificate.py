@@ -185,8 +185,8 @@ def explained_statement(samples: FloatArray, H: FloatArray, init_H: FloatArray) 
     sizes = np.linalg.svd(samples, compute_uv=False)[: len(H)]
     best = float((sizes**2).sum()) / total
     sentence = (
-        f"The space of the features has {after:.3g} of the squared entries of {len(samples)} samples, that "
-        f"of the initial ones {before:.3g}; no space of {len(H)} dimensions has more than {best:.3g}."
+        f"The features span {100 * after:.4g}% of the squared entries of {len(samples)} samples, the initial "
+        f"ones {100 * before:.4g}%; no {len(H)} features span more than {100 * best:.4g}%."
     )
     # Up to rounding of sums of squares.
     verdict = Verdict.HOLDS if after >= before * (1.0 - 1e-9) else Verdict.FAILS

@@ -70,7 +70,7 @@ class InitQuality:
         kind = "good" if self.level <= PROVED else "usable"
         mixed = f"the shares of features in each other sum to up to {self.level:.2g}"
         if self.level < SINGULAR:
-            return f"A {kind} warm start: {mixed} (the theorems require {PROVED:g})."
+            return f"A {kind} warm start: {mixed} (the guarantee is for up to {PROVED:g})."
         return f"Not a warm start: {mixed}. From 1 on, features may be combinations of each other."
 
     @property

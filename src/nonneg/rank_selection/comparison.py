@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from nonneg._arguments import checked_checkpoint, checked_verbose
+from nonneg._arguments import checked_checkpoint, checked_verbose, typed
 from nonneg._html import element, table
 from nonneg._interruption import ended_by_interrupt
 from nonneg._random import Seed, generator
@@ -26,7 +26,7 @@ from nonneg.exceptions import (
 )
 from nonneg.rank_selection import cross_validation, spectrum
 from nonneg.rank_selection.candidates import RankProblem, rank_problem
-from nonneg.rank_selection.estimate import MAX_SAMPLES, METHODS, checked_max_samples, checked_method_params
+from nonneg.rank_selection.estimate import MAX_SAMPLES, METHODS, checked_max_samples
 from nonneg.rank_selection.result import RankResult
 
 WORDS = {
@@ -167,13 +167,14 @@ def compare_ranks(
     not significantly above is recommended. The reason has both numbers. Where there is no held-out error
     (sample weights, negative entries, very small data), the ratio is followed.
     """
+    typed(compare_ranks, locals())
     chosen = list(METHODS) if methods is None else list(methods)
     for name in chosen:
         if name not in METHODS:
             raise UnknownNameError.of("methods", name, METHODS)
     if not chosen:
         raise InvalidParameterError(f"methods must name at least one of {sorted(METHODS)}, got none.")
-    params = checked_method_params(method_params)
+    params = dict(method_params or {})
     for option in params:
         if not any(option in METHODS[name].options for name in chosen):
             METHODS.check_options(chosen[0], [option])
@@ -252,7 +253,9 @@ def recommend(estimates: Mapping[str, RankResult]) -> tuple[int, str]:
     if k in judge.as_good:
         compared = "the least" if k == least else f"not significantly above the least ({best})"
         return k, f"{proposed}. With {k} components the held-out error is {error}, {compared}."
-    smallest = f"{judge.rank} is the smallest number for which it is not ({judge.scores[judge.rank]:.4g})"
+    smallest = f"{judge.rank} is the smallest number with a held-out error that is not"
+    if judge.rank != least:
+        smallest += f" ({judge.scores[judge.rank]:.4g})"
     return judge.rank, (
         f"no number stands out: {proposed}, but with {k} components the held-out error is {error}, "
         f"significantly above the least ({best}). {smallest}."

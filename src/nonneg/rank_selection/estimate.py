@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nonneg._arguments import checked_checkpoint, checked_verbose, is_count
+from nonneg._arguments import checked_checkpoint, checked_verbose, is_count, typed
 from nonneg._interruption import ended_by_interrupt
 from nonneg._random import Seed
 from nonneg._registry import Entry, Registry
@@ -137,8 +137,9 @@ def estimate_rank(
     >>> estimate_rank(X + 0.01 * rng.random(X.shape)).rank
     4
     """
+    typed(estimate_rank, locals())
     entry = METHODS.find(method)
-    params = checked_method_params(method_params)
+    params = dict(method_params or {})
     METHODS.check_options(method, params)
     max_samples, verbose = checked_max_samples(max_samples), checked_verbose(verbose)
     folder = checked_checkpoint(checkpoint)
@@ -159,15 +160,6 @@ def estimate_rank(
             problem, rng=rng, max_samples=max_samples, verbose=verbose, checkpoint=folder, **params
         )
         return result
-
-
-def checked_method_params(params: Any) -> dict[str, Any]:
-    """Return the parameters of a method as a dict."""
-    if params is None:
-        return {}
-    if not isinstance(params, Mapping):
-        raise InvalidParameterError(f"method_params must be None or a dict, got {params!r}.")
-    return dict(params)
 
 
 def checked_max_samples(value: Any) -> int | None:

@@ -20,7 +20,7 @@ from nonneg._optional import import_optional
 from nonneg.certificates.certificate import Statement
 from nonneg.report.drawings import DRAWINGS, curves
 from nonneg.report.record import Record
-from nonneg.report.words import heading, lead, number, product, seconds
+from nonneg.report.words import heading, lead, number, percent, product, seconds
 
 _TITLES = {"eckart-young-bound": "Eckart-Young lower bound", "symnmf-error": "SymNMF error"}
 _CHECKED = "What could be verified about this result, and what to do where a check failed."
@@ -208,11 +208,10 @@ def _pair(name: str, value: str) -> list[Raw]:
 
 def _named(name: str, value: Any) -> tuple[str, str]:
     """Return a number of the record with its name, in words."""
-    if name == "shape":
-        return name, product(value)
     if name == "stop_reason":
         value = value["sentence"].replace("`", "")
-    return heading(name), seconds(value) if name == "seconds" else number(value)
+    writers: dict[str, Callable[[Any], str]] = {"shape": product, "seconds": seconds, "explained": percent}
+    return heading(name), writers.get(name, number)(value)
 
 
 def _singles(entries: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -229,8 +229,8 @@ def describe_anchors(model: Any, data: Table, seconds: float, W: Any) -> Record:
         sections=[
             [
                 "The anchors",
-                f"Every other sample is a mixture of these. The value is the {measure} of an anchor. The "
-                "last anchor is marked in the curve: a large step after it means a clear choice.",
+                f"Mixtures of these approximate all other samples. The value is the {measure} of an anchor. "
+                "The last anchor is marked in the curve: a large step after it means a clear choice.",
                 table,
                 drawings.curves(range(1, len(ranked) + 1), {measure: ranked}, "samples", k),
             ],

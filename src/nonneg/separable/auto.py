@@ -91,7 +91,7 @@ def auto(
     best = min(squares, key=lambda name: float(squares[name].mean()))
     chosen = next(name for name in squares if judge.as_good(squares[name], squares[best]))
     statement = _judged(squares, best, chosen, judge)
-    announce(f"anchors by {chosen}: {statement.sentence}", verbose)
+    announce(f"anchors: {statement.sentence}", verbose)
     # A method that averages proposes the samples at its vertices.
     result = replace(proposals[chosen], components=None, members=None)
     residuals = {name: math.sqrt(float(parts.mean())) for name, parts in squares.items()}
@@ -151,16 +151,13 @@ def _judged(squares: Mapping[str, FloatArray], best: str, chosen: str, judge: Ju
     n = judge.samples.shape[0]
     of_all = "" if n == judge.n_samples else f" ({n} of {judge.n_samples} samples, evenly spaced)"
     listed = ", ".join(f"{name} {size:.6g}" for name, size in sizes.items())
-    sentence = f"Root mean square distance of the samples from the hull of the anchors{of_all}: {listed}. "
+    why = f"mixtures of its anchors leave the least of the samples, of {len(sizes)} methods"
     if len(sizes) == 1:
-        sentence += f"{chosen} leaves nothing but rounding errors; no other method was asked."
-    elif chosen == best:
-        sentence += f"{chosen} leaves the least."
-    else:
-        sentence += (
-            f"{best} leaves the least; {chosen} is cheaper and equal within the standard error of the "
-            "difference."
-        )
+        why = "mixtures of its anchors leave nothing but rounding errors; no other method was asked"
+    elif chosen != best:
+        why = f"it is cheaper than {best}, which leaves the least, and equal within the standard error"
+    distances = f"root mean square distances of the samples from the hull of the anchors{of_all}: {listed}"
+    sentence = f"{chosen} was chosen: {why} ({distances})."
     quantities: dict[str, Any] = {"chosen": chosen, "best": best, "n_judged": n, **sizes}
     return Statement("candidates", sentence, sizes[chosen], None, Verdict.HOLDS, quantities)
 

@@ -267,7 +267,10 @@ def duality_gap_statement(objective: float, gap: float) -> Statement:
     sentence = f"The objective, {objective:.6g}, is at most {max(gap, 0.0):.4g}{part} above its minimum."
     verdict = Verdict.HOLDS
     if share is not None and share > INFORMATIVE_GAP:
-        sentence += f" A gap of more than {INFORMATIVE_GAP:.0%} does not tell whether the minimum is near."
+        sentence = (
+            f"It is not known whether other anchors are better: the objective, {objective:.6g}, may be up to "
+            f"{gap:.4g} above its minimum, and only a gap of at most {INFORMATIVE_GAP:.0%} counts as near."
+        )
         verdict = Verdict.NOT_VERIFIABLE
     quantities = {"objective": objective, "lower_bound": objective - gap}
     if share is not None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -44,6 +44,8 @@ RESIDUAL_LIMIT = float(16 << 30)
 UNDERFLOW = 745.2
 # Lists of entries grow by this number of places when one of them is full.
 GROWTH = 8
+# Residuals are updated in blocks of 1 / PIECES of the most numbers that exist at a time: less than 300 kB.
+PIECES = 120
 # Bytes per second that checkpoints may write on average.
 SAVED_PER_SECOND = 2e7
 # The latest iteration at which a warm start continues.
@@ -117,8 +119,7 @@ def merit(
     weight = lam if not isinstance(lam, str) else published_weight(data, n_components, lam, float(mu))
     problem = replace(problem, lam=float(weight))
     state = problem.initial_iterate(init, data, t_init)
-    first = state
-    saved = None
+    first_t, saved = state.t, None
     if checkpoint is not None:
         saved = Checkpoint.of(
             checkpoint,
@@ -136,7 +137,11 @@ def merit(
         # Zero is infeasible: its gap bounds nothing.
         if tol > 0 and state.t > 0 and state.gap <= tol:
             raise Finished(ENDED)
-        return problem.call_oracle(problem.advance(state))
+        try:
+            return problem.call_oracle(problem.advance(state))
+        except BaseException:  # Ctrl-C and the like: the state is the result
+            problem.restore(state)
+            raise
 
     run = iterate(
         step,
@@ -151,32 +156,34 @@ def merit(
     maxima = state.row_maxima
     anchors = largest_rows(maxima, n_components)
     coefficients = state.as_csc(numpy_dtype(data.dtype))
+    loss, gap, n_entries, largest = state.loss, state.gap, int(state.counts.sum()), state.largest_residual
+    history, n_iter, reason, sentence = run.history, run.n_iter, run.stop_reason, run.sentence
+    del run, state  # the certificate needs the memory
     statements = merit_statements(
         data,
         anchors,
         coefficients=coefficients,
         weight=(problem.lam, problem.mu),
-        objective=state.loss,
-        gap=state.gap,
+        objective=loss,
+        gap=gap,
         recovery=recovery,
     )
     return SelectionResult(
         anchors=anchors,
         method="merit",
         coefficients=coefficients,
-        gap=state.gap,
-        history=run.history,
+        gap=gap,
+        history=history,
         certificate=Certificate(tuple(statements)),
         scores=maxima[anchors],
         row_maxima=maxima,
         lam=problem.lam,
         mu=problem.mu,
-        objective=state.loss,
-        n_iter=run.n_iter,
-        stop_reason=run.stop_reason,
-        stop_sentence=run.sentence,
-        details={"t_init": first.t, "entries": int(state.counts.sum())}
-        | {"largest_residual": state.largest_residual},
+        objective=loss,
+        n_iter=n_iter,
+        stop_reason=reason,
+        stop_sentence=sentence,
+        details={"t_init": first_t, "entries": n_entries, "largest_residual": largest},
     )
 
 
@@ -227,19 +234,23 @@ def published_weight(data: DataMatrix, n_components: int, rule: str, mu: float) 
 
 @dataclass(frozen=True)
 class GapBelow:
-    """Stop when the duality gap is small enough."""
+    """Stop when the duality gap is at most `tol`, which is above 0, or `tol` times the objective."""
 
     tol: float
-    sentence: ClassVar[str] = ENDED
+    relative: bool = False
+    sentence: str = ENDED
 
     def __call__(self, history: History) -> bool:
-        return self.tol > 0 and len(history) > 0 and bool(history["gap"][-1] <= self.tol)
+        if len(history) == 0 or not (self.relative or self.tol > 0):
+            return False
+        return bool(history["gap"][-1] <= self.tol * (history["loss"][-1] if self.relative else 1.0))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Iterate:
     """Coefficients, residuals, and the answer of the oracle; flat, so that it can be saved.
 
+    The next iterate is written over the lists and the residuals of this one, which `Problem.restore` undoes.
     A column of C is a list of rows and weights, of which the first `counts` are in use and one at least is
     free; an entry of C is a weight divided by the total. Weights never decrease. From a cold start they are
     integers and the total is t (t + 1) / 2: the coefficients are exact.
@@ -255,6 +266,7 @@ class Iterate:
     t: int = 0  # the iteration, which determines the step size
     vertices: IntArray | None = None  # the answer of the oracle; None before it was called
     places: IntArray | None = None  # of the vertices in the lists
+    held: Any = None  # the weights at these places
     gap: float = math.nan  # the duality gap
     loss: float = math.nan  # the objective
     largest_residual: float = math.nan
@@ -273,8 +285,9 @@ class Iterate:
         """Return C."""
         used, n = self.used, len(self.counts)
         indptr = np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])
-        values = (self.weights[used] / (self.total or 1.0)).astype(dtype)
-        matrix = sp.csc_array((values, self.rows[used], indptr), shape=(n, n))
+        values = self.weights[used]
+        values /= self.total or 1.0
+        matrix = sp.csc_array((values.astype(dtype, copy=False), self.rows[used], indptr), shape=(n, n))
         matrix.sort_indices()
         return matrix
 
@@ -297,8 +310,8 @@ class Problem:
                     "warm start. Pass init= ('spa' or anchors), or leave t_init out."
                 )
             nothing = np.zeros((n, GROWTH), dtype=np.int32)
-            residual = -(self.dictionary.rows(np.arange(n)) + self.dictionary.center)
             none = np.zeros(n, dtype=np.int64)
+            residual = self._residual(None)
             return Iterate(nothing, np.zeros((n, GROWTH)), none, 0.0, residual, np.zeros(n), none)
         C = mixtures_of(data, init)
         C.eliminate_zeros()
@@ -315,9 +328,12 @@ class Problem:
         np.maximum.at(row_max, C.indices, C.data * total)
         return Iterate(rows, weights * total, counts, total, residual, row_max, n_entries, t)
 
-    def _residual(self, C: Any) -> Array:
+    def _residual(self, C: Any | None) -> Array:
+        points = self.dictionary
+        if C is None:  # zero
+            return -(points.rows(np.arange(points.shape[0])) + points.center)
         # Columns of C sum to one: the center drops out.
-        points, mixing = self.dictionary, C.T.tocsr()
+        mixing = C.T.tocsr()
         if points.sparse:
             return np.asarray((mixing @ points.points).toarray(), dtype=np.float64) - points.points.toarray()
         host = to_numpy(points.rows(np.arange(points.shape[0])))
@@ -329,10 +345,13 @@ class Problem:
         scale = max(self.mu * total, 1e-300)
         # The largest entry is subtracted in the exponents, so that no mu overflows; entries far below it add
         # nothing. Rows without entries have the value 0 and the gradient 1 / n.
-        depth = row_max[state.rows] - state.weights
-        near = np.flatnonzero((depth <= UNDERFLOW * scale) & state.used)
-        columns, rows = near // depth.shape[1], state.rows.ravel()[near].astype(np.int64)
-        weights, values = state.weights.ravel()[near], np.exp(-depth.ravel()[near] / scale)
+        close = state.used
+        for part in self.dictionary.blocks(PIECES * close.shape[1]):
+            close[part] &= row_max[state.rows[part]] - state.weights[part] <= UNDERFLOW * scale
+        near = np.flatnonzero(close)
+        columns, rows = near // close.shape[1], state.rows.ravel()[near].astype(np.int64)
+        weights = state.weights.ravel()[near]
+        values = np.exp((weights - row_max[rows]) / scale)
         with np.errstate(under="ignore"):
             at_zero = np.exp(-np.minimum(row_max / scale, UNDERFLOW + 1.0))
         sums = np.bincount(rows, weights=values, minlength=n) + (n - state.n_entries) * at_zero
@@ -355,54 +374,61 @@ class Problem:
         gap = float(np.sum(fit + self.lam * (inner - there)))
         loss = 0.5 * float(squares.sum()) + self.lam * penalty
         largest = math.sqrt(float(squares.max(initial=0.0)))
-        new = replace(state, vertices=vertices, places=places, gap=gap, loss=loss, largest_residual=largest)
-        entries = int(state.counts.sum())
-        return new, {"loss": loss, "gap": gap, "largest_residual": largest, "entries": entries}
+        measures = {"loss": loss, "gap": gap, "largest_residual": largest, "entries": int(state.counts.sum())}
+        new = replace(state, vertices=vertices, places=places, held=held, gap=gap, loss=loss)
+        return replace(new, largest_residual=largest), measures
+
+    def _blocks(self) -> list[slice]:
+        # On the host what a block needs stays in a core's cache.
+        pieces = PIECES if self.dictionary.device in (None, "cpu") else 3
+        return self.dictionary.blocks(pieces * self.dictionary.shape[1])
 
     def _fit_gaps(self, residual: Array, vertices: IntArray) -> tuple[FloatArray, FloatArray]:
         # r'(r + x - a) and r'r for every column, with x its point and a its vertex.
         points, parts = self.dictionary, []
         xp = points.xp
-        for place in points.blocks(3 * points.shape[1]):
+        for place in self._blocks():
             r = numpy_view(residual)[place, ...]
             squares, along = xp.vecdot(r, r), xp.vecdot(r, points.steps(place, vertices[place]))
             parts.append([to_numpy(squares - along), to_numpy(squares)])
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
     def advance(self, state: Iterate) -> Iterate:
-        """Take the published step 2 / (t + 2) toward the vertices in all columns."""
+        """Take the published step 2 / (t + 2) toward the vertices in all columns, in place."""
         assert state.vertices is not None
         assert state.places is not None
-        vertices, places, t, n = state.vertices, state.places, state.t, len(state.counts)
-        every, fresh = np.arange(n), places == state.counts
+        vertices, places, held = state.vertices, state.places, state.held
+        t, every, fresh = state.t, np.arange(len(state.counts)), places == state.counts
         counts = state.counts + fresh
-        rows, weights = state.rows.copy(), state.weights.copy()
-        rows[every, places] = vertices
-        # Weights are in units of the total: the step adds t + 1 to one of them.
-        weights[every, places] += t + 1
-        row_max = state.row_max.copy()
-        np.maximum.at(row_max, vertices, weights[every, places])
-        if int(counts.max(initial=0)) == rows.shape[1]:
+        if int(counts.max(initial=0)) == state.rows.shape[1]:
             room = ((0, 0), (0, GROWTH))
-            rows, weights = np.pad(rows, room), np.pad(weights, room)
+            state.rows = np.pad(state.rows, room)
+            state.weights = np.pad(state.weights, room)
+        # Weights are in units of the total: the step adds t + 1 to one of them.
+        state.rows[every, places], state.weights[every, places] = vertices, held + (t + 1)
+        row_max = state.row_max.copy()
+        np.maximum.at(row_max, vertices, held + (t + 1))
         size = 2.0 / (t + 2)
-        points = self.dictionary
-        residual = points.xp.empty_like(state.residual)
-        for part in points.blocks(3 * points.shape[1]):
-            toward = size * points.steps(part, vertices[part])
-            residual[part, ...] = (1.0 - size) * state.residual[part, ...] + toward
+        for part in self._blocks():
+            residual = state.residual[part, ...]
+            residual *= 1.0 - size
+            residual += size * self.dictionary.steps(part, vertices[part])
         return replace(
             state,
-            rows=rows,
-            weights=weights,
             counts=counts,
             total=(t + 1) * (t + 2) / 2,
-            residual=residual,
             row_max=row_max,
-            n_entries=state.n_entries + np.bincount(vertices[fresh], minlength=n),
+            n_entries=state.n_entries + np.bincount(vertices[fresh], minlength=len(every)),
             t=t + 1,
             vertices=None,
         )
+
+    def restore(self, state: Iterate) -> None:
+        """Undo what `advance`, all or part of it, has done to the lists and the residuals of an iterate."""
+        if state.held is not None:
+            state.weights[np.arange(len(state.counts)), state.places] = state.held
+            C = state.as_csc() if state.counts.any() else None
+            state.residual[...] = self._residual(C)
 
 
 def mixtures_of(data: DataMatrix, anchors: IntArray) -> Any:

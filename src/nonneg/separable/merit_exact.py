@@ -18,7 +18,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -32,7 +32,7 @@ from nonneg.certificates.certificate import Certificate, Statement
 from nonneg.data import DataMatrix
 from nonneg.data.fingerprint import fingerprint
 from nonneg.exceptions import InvalidParameterError, NonnegWarning
-from nonneg.iteration import Checkpoint, History, Progress, iterate
+from nonneg.iteration import Checkpoint, Progress, iterate
 from nonneg.iteration.loop import Stalled
 from nonneg.iteration.progress import reporter
 from nonneg.kernels.row_caps import cap_rows
@@ -43,7 +43,7 @@ from nonneg.separable.certificate import (
     support_outside,
     support_statement,
 )
-from nonneg.separable.merit import check_points, dictionary_of, greedy_anchors, largest_rows
+from nonneg.separable.merit import GapBelow, check_points, dictionary_of, greedy_anchors, largest_rows
 from nonneg.separable.preprocessing import rows_of
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.weights import squared_residuals
@@ -62,6 +62,7 @@ MEMORY_LIMIT = float(16 << 30)
 RELAX, BALANCED, MOST_ITERATIONS = 1.7, 200, 1000
 # Bounds are computed after this number of iterations: a computation costs about two iterations.
 CHECK = 10
+ENDED = "the duality gap is at most `tol` times the objective"
 # Columns that a product takes at a time, whatever the number of threads.
 COLUMNS = 1024
 
@@ -151,7 +152,7 @@ def merit_exact(
         solver.step,
         initial,
         max_iter=max_iter,
-        stop=RelativeGap(float(tol)),
+        stop=GapBelow(float(tol), relative=True, sentence=ENDED),
         callback=callback,
         progress=reporter("anchors by merit-exact", verbose),
         checkpoint=saved,
@@ -226,17 +227,6 @@ class WorkingSetIterate:
         maxima = np.zeros(len(self.sums))
         maxima[self.rows] = to_float64(array_namespace(self.split).max(normalized(self.split), axis=1))
         return maxima
-
-
-@dataclass(frozen=True)
-class RelativeGap:
-    """Stop when the duality gap is at most a fraction of the objective."""
-
-    tol: float
-    sentence: ClassVar[str] = "the duality gap is at most `tol` times the objective"
-
-    def __call__(self, history: History) -> bool:
-        return len(history) > 0 and bool(history["gap"][-1] <= self.tol * history["loss"][-1])
 
 
 class WorkingSets:

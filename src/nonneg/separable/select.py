@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose, is_count, is_number
+from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose, is_count, is_number, typed
 from nonneg._arrays import numpy_dtype, to_float64, to_numpy
 from nonneg._random import Seed
 from nonneg._threads import threads
@@ -53,15 +53,8 @@ def _is_weight(value: Any, names: tuple[str, ...] = ("auto",)) -> bool:
     return is_number(value) and 0 <= value < math.inf
 
 
-def _is_tolerance(value: Any) -> bool:
-    return value is None or (is_number(value) and value >= 0)
-
-
-def _is_flag(value: Any) -> bool:
-    # NumPy's bool is not a subclass of Python's.
-    return isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")
-
-
+# NumPy's bool is not a subclass of Python's.
+FLAG = ("True or False", lambda value: isinstance(value, bool | np.bool_))
 VARIANTS = ("max", "rand")
 CHECKS: dict[str, tuple[str, Any]] = {
     "lam": (
@@ -74,7 +67,10 @@ CHECKS: dict[str, tuple[str, Any]] = {
         lambda value: is_number(value) and 0 < value < math.inf,
     ),
     "max_iter": ("an integer of at least 1", is_count),
-    "tol": ("None or a number not below 0", _is_tolerance),
+    "tol": (
+        "None or a number not below 0",
+        lambda value: value is None or (is_number(value) and value >= 0),
+    ),
     "callback": ("None or a function of one argument", lambda value: value is None or callable(value)),
     "energy": (
         "above 0 and at most 1, for example 0.99",
@@ -84,8 +80,8 @@ CHECKS: dict[str, tuple[str, Any]] = {
         "above 0, for example 0.001",
         lambda value: value is None or (is_number(value) and value > 0),
     ),
-    "centered": ("True or False", _is_flag),
-    "clean_up": ("True or False", _is_flag),
+    "centered": FLAG,
+    "clean_up": FLAG,
     "tie_tol": (
         "a share from 0 to 1, for example 1e-6",
         lambda value: is_number(value) and 0 <= value <= 1,
@@ -210,6 +206,7 @@ def select_anchors(
     >>> select_anchors(X, 2, method="spa").anchors.tolist()
     [0, 2]
     """
+    typed(select_anchors, locals())
     name = METHODS.name_of(method)
     entry = METHODS.find(name)
     shared = {
@@ -259,7 +256,7 @@ def select_anchors(
         result = entry.run(points.data, n_components, **keywords)
         if number is None:
             _check_found(result, n_components, name)
-        if number is not None:
+        else:
             result = replace(result, certificate=result.certificate.with_statements([number.statement()]))
         result = _in_rows_of(with_statements(result, points.data), points, data)
         _warn_of_zeros(data, result.anchors)

@@ -202,8 +202,11 @@ def reduced_points(data: DataMatrix, n_vertices: int) -> ReducedPoints:
         if not len(far) or len(rows) - len(far) <= n_vertices:
             break
         # Samples far from all others turn the directions: these are computed again without them.
-        rows = np.delete(rows, far)
-        reduced = replace(_projection(rows_of(data, rows), n_vertices), rows=rows)
+        left = np.delete(rows, far)
+        without = replace(_projection(rows_of(data, left), n_vertices), rows=left)
+        if not without.points.shape[1]:  # the others are copies of one sample, such as zeros
+            break
+        rows, reduced = left, without
     isolated = np.setdiff1d(np.arange(data.shape[0]), rows)
     if not len(isolated):
         return reduced

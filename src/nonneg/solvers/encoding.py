@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_cpu_tensor, is_float32, numpy_view, row_major, tensor_view
+from nonneg._arrays import is_cpu_tensor, is_float32, numpy_view, row_major, tensor_view, to_float64
 from nonneg._devices import chosen_products
 from nonneg._threads import single_threaded_blas
 from nonneg._typing import Array, Namespace, SampleArray, SparseMatrix
@@ -24,7 +24,7 @@ from nonneg.data.matrix import rows_per_block
 from nonneg.kernels.beta_products import kl_passes
 from nonneg.kernels.grams import Gram, SharedGram, WeightedGrams, quadratic_form
 from nonneg.kernels.hals import hals_passes
-from nonneg.kernels.rows import gram_of, map_rows, product_sum
+from nonneg.kernels.rows import product_sum
 from nonneg.kernels.sparse_products import row_sums
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.losses.beta import ARRAY_ENTRIES, BetaLoss, over_blocks, sums_for_W
@@ -72,15 +72,14 @@ def _encode_rows(
     system = gram.plus_ridge(penalties.l2_W)
     cross = block.times(Ht)
     target = cross - penalties.l1_W if penalties.l1_W else cross
-    # Any positive multiple of the curvature would do; this one is right for orthogonal components.
-    scale = xp.max(xp.abs(gram_of(Ht))) + penalties.l2_W
-    scale = xp.where(scale > 0, scale, xp.ones_like(scale))
-    if isinstance(target, np.ndarray):
-        start = map_rows(lambda rows: np.maximum(rows, 0) / scale, target)
-    else:
-        start = xp.clip(target, min=0.0) / scale
-    guess, _ = hals_passes(start, system, target, max_passes=GUESS_PASSES, shrink=GUESS_SHRINK)
-    del start
+    guess = None
+    if isinstance(system, SharedGram):
+        # From the positive entries of least squares: van Benthem & Keenan (2004), J. Chemometrics 18(10).
+        matrix = np.nan_to_num(to_float64(system.matrix), posinf=0.0, neginf=0.0)
+        rounding = len(matrix) * float(xp.finfo(target.dtype).eps)
+        inverse = block.to_device(np.linalg.pinv(matrix, rcond=rounding, hermitian=True))
+        guess = xp.clip(target @ inverse, min=0.0)
+        guess, _ = hals_passes(guess, system, target, max_passes=GUESS_PASSES, shrink=GUESS_SHRINK)
     W = nonnegative_least_squares(system, target, start=guess, in_place=True)
     if block.weights is None:
         quadratic = quadratic_form(W, gram)

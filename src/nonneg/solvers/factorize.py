@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import checked_checkpoint, checked_count, checked_verbose
+from nonneg._arguments import checked_checkpoint, checked_count, checked_nonnegative, checked_verbose, typed
 from nonneg._arrays import row_major, to_float64
 from nonneg._devices import chosen_device, chosen_products, device_work, likely_iterations
 from nonneg._random import Seed, generator
@@ -43,7 +43,6 @@ from nonneg.solvers.restarts import Restart, best_run, final_loss, run_solver
 from nonneg.solvers.result import FactorizationResult, returned
 from nonneg.solvers.robust import PER_ROUND, Huber, checked_dense, reweighted_fit
 
-LARGEST = float(np.finfo(np.float64).max)
 # Changes of the error below this are rounding: no tolerance is advised there.
 SMALLEST_TOL = 1e-12
 NOT_A_NUMBER = (
@@ -187,6 +186,7 @@ def factorize(
     >>> result.W.shape, result.H.shape
     ((6, 2), (2, 2))
     """
+    typed(factorize, locals())
     beta = beta_of(beta_loss)
     check_numbers(max_iter, tol, alpha_W, alpha_H, l1_ratio)
     huber = Huber.of(robust, robust_threshold, beta)
@@ -356,21 +356,13 @@ def run_factorization(
 
 def check_numbers(max_iter: Any, tol: Any, alpha_W: Any, alpha_H: Any, l1_ratio: Any) -> None:
     """Reject numbers out of range."""
-
-    def number(name: str, value: Any, low: float, high: float) -> None:
-        good = isinstance(value, int | float | np.integer | np.floating) and low <= float(value) <= high
-        if not good:
-            limit = f"at least {low:g}" if high >= LARGEST else f"between {low:g} and {high:g}"
-            raise InvalidParameterError(f"{name} must be a number {limit}, got {value!r}.")
-
-    number("max_iter", max_iter, 0, float("inf"))
-    if max_iter < LARGEST and max_iter != int(max_iter):
+    if max_iter != math.inf and checked_nonnegative("max_iter", max_iter) != int(max_iter):
         raise InvalidParameterError(f"max_iter must be a whole number, got {max_iter!r}.")
-    number("tol", tol, 0, float("inf"))
-    number("alpha_W", alpha_W, 0, LARGEST)
-    number("l1_ratio", l1_ratio, 0, 1)
-    if alpha_H != "same":
-        number("alpha_H", alpha_H, 0, LARGEST)
+    for name, value in {"tol": tol, "alpha_W": alpha_W, "alpha_H": alpha_H, "l1_ratio": l1_ratio}.items():
+        if name != "alpha_H" or value != "same":
+            checked_nonnegative(name, value)
+    if l1_ratio > 1:
+        raise InvalidParameterError(f"l1_ratio must be a number between 0 and 1, got {l1_ratio!r}.")
 
 
 def warn_of_one_sided_l1(penalties: Penalties, free: IntArray | None) -> None:

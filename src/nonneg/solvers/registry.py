@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -153,9 +154,11 @@ def beta_of(loss: str | float) -> float:
     try:
         beta = float(loss)
     except (TypeError, ValueError):
-        raise InvalidParameterError(f"beta_loss must be a name or a number, got {loss!r}.") from None
-    if beta != beta or beta in (INFINITE, -INFINITE):
-        raise InvalidParameterError(f"beta_loss must be finite, got {loss!r}.")
+        beta = math.nan
+    if not abs(beta) < 1024:  # 2^1024 is infinite
+        raise InvalidParameterError(
+            f"beta_loss must be a name or a number between -1024 and 1024, got {loss!r}."
+        )
     return beta
 
 

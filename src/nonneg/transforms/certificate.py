@@ -86,14 +86,11 @@ def _gradient_statement(
     verdict = Verdict.HOLDS if share <= STATIONARY else Verdict.FAILS
     # At a saddle point or a maximum the gradient vanishes too: this is no more than the first order.
     still = (
-        f"To first order, small rotations of the transform do not change {letter}"
+        f"To first order, small rotations of the transform do not change the objective {letter}"
         if share <= STATIONARY
-        else f"A small rotation of the transform would still decrease {letter}"
+        else f"A small rotation of the transform would still decrease the objective {letter}"
     )
-    sentence = (
-        f"{still}: the skew part of the gradient is {share:.2g} of the gradient (norm over twice "
-        f"the number of frames {norm / (2 * n_frames):.2g})."
-    )
+    sentence = f"{still} (the skew part of its gradient is {share:.2g} of the gradient)."
     quantities = {"norm": norm / (2 * n_frames), "objective": letter}
     return Statement("skew-gradient", sentence, share, STATIONARY, verdict, quantities)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from nonneg._arguments import checked_count, checked_nonnegative
+from nonneg._arguments import checked_count, checked_nonnegative, typed
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg.exceptions import UnsupportedError
@@ -14,7 +14,7 @@ from nonneg.iteration import Progress
 from nonneg.transforms.covariances import FrameCovariances, check_eps0, covariances_of
 from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.loop import LoopOptions
-from nonneg.transforms.options import checked_method_params, method_options
+from nonneg.transforms.options import METHODS, method_options
 from nonneg.transforms.reduction import reduced_frames, reduced_state
 from nonneg.transforms.restarts import best_jd
 from nonneg.transforms.result import TransformResult
@@ -91,8 +91,9 @@ def joint_diagonalize(
     >>> bool(np.allclose(np.abs(result.transform @ Q).max(axis=1), 1.0))
     True
     """
+    typed(joint_diagonalize, locals())
     data = covariances if isinstance(covariances, FrameCovariances) else covariances_of(covariances)
-    params = checked_method_params("jd", method_params)
+    METHODS.check_options("jd", params := dict(method_params or {}))
     if "n_nmf_updates" in params:
         raise UnsupportedError("joint_diagonalize has no factors: it does not accept n_nmf_updates.")
     options = method_options("jd", eps0=eps0, **params)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import checked_count, checked_nonnegative
+from nonneg._arguments import checked_count, checked_nonnegative, typed
 from nonneg._arrays import to_numpy
 from nonneg._random import Seed
 from nonneg._threads import threads
@@ -19,7 +19,7 @@ from nonneg.transforms.covariances import FrameCovariances, check_eps0, frame_co
 from nonneg.transforms.initialization import initial_state
 from nonneg.transforms.joint_diagonalization import joint_diagonalize
 from nonneg.transforms.loop import LoopOptions
-from nonneg.transforms.options import METHODS, checked_method_params, method_options
+from nonneg.transforms.options import METHODS, method_options
 from nonneg.transforms.reduction import reduced_frames, reduced_state
 from nonneg.transforms.restarts import best_jd, best_tl, cross_init
 from nonneg.transforms.result import TransformResult
@@ -116,11 +116,12 @@ def learn_transform(
     >>> result.certificate["decomposition"].holds
     True
     """
+    typed(learn_transform, locals())
     method = METHODS.name_of(method)
     data = Y if isinstance(Y, FrameCovariances) else frame_covariances(Y)
     n_components = checked_rank(n_components, (data.n_frames, data.frame_length), "learn_transform")
     n_init = checked_count("n_init", n_init, 1)
-    params = checked_method_params(method, method_params)
+    METHODS.check_options(method, params := dict(method_params or {}))
     options = method_options(method, eps0=eps0, **params)
     check_eps0(data, options.eps0)
     tol = checked_nonnegative("tol", tol)

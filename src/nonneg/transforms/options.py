@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,13 +89,3 @@ METHODS = Registry(
 def method_options(method: str, **params: Any) -> TransformOptions:
     """Return the options of a method, with those of the paper where none are given."""
     return TransformOptions(**(DEFAULTS[METHODS.name_of(method)] | params))
-
-
-def checked_method_params(method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a copy of `method_params`; refuse names that the method does not accept."""
-    if params is None:
-        return {}
-    if not isinstance(params, Mapping):
-        raise InvalidParameterError(f"method_params must be None or a dict, got {params!r}.")
-    METHODS.check_options(method, params)
-    return dict(params)

@@ -172,10 +172,9 @@ def choice_statement(choice: TransformChoice) -> Statement:
     gain = choice.held_out[0] - choice.held_out[1]
     sentence = (
         f"{'The learned transform is used' if is_learned else 'The DCT is kept'}: on "
-        f"{choice.n_held_out} held-out frames C per coefficient is {choice.held_out[0]:.5g} for the DCT "
-        f"and {choice.held_out[1]:.5g} for the learned transform, {abs(gain):.3g} "
-        f"{'less' if gain > 0 else 'more'}, with a standard error of {choice.standard_error:.2g} over the "
-        f"blocks{'' if is_learned or gain <= 0 else ': not clearly less'}."
+        f"{choice.n_held_out} held-out frames the objective of the learned one is {abs(gain):.3g} "
+        f"{'lower' if gain > 0 else 'higher'} per coefficient than that of the DCT, with a standard error of "
+        f"{choice.standard_error:.2g}{'' if is_learned or gain <= 0 else ': not clearly lower'}."
     )
     quantities = {
         f"held_out_{name}": value for name, value in zip(choice.candidates, choice.held_out, strict=True)

@@ -22,7 +22,7 @@ def test_topics_that_rest_on_few_documents_are_marked(tmp_path):
     assert (y[np.isin(model.predict(X), few)] == -1).all()
     statement = model.certificate_["topics-supported"]
     assert not statement.holds
-    assert f"topic {few[0]} ({model.documents_per_topic_[few[0]]})" in statement.sentence
+    assert f": {few[0]} ({model.documents_per_topic_[few[0]]})" in statement.sentence
     assert np.diff(model.topic_proportions_).max() <= 1e-9  # numbered by share
     model.save(tmp_path / "model.npz")
     again = load(tmp_path / "model.npz")

@@ -2,67 +2,49 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.fft
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from nonneg._typing import FloatArray, IntArray
-from nonneg.exceptions import InvalidParameterError
 
 PROPOSALS = ("timbre", "timbre-dynamics")
-GROUPINGS = ("auto", *PROPOSALS, "harmonic-percussive")
+GROUPINGS = ("auto", *PROPOSALS)
 """The ways to group components, by name."""
-# Mel-frequency cepstral coefficients as in speech recognition: 40 bands, 13 coefficients of which the first,
-# the loudness, is left out (Davis & Mermelstein 1980; librosa and HTK).
-MEL_BANDS, CEPSTRAL_COEFFICIENTS = 40, 13
-# Initializations of k-means, of which the best counts.
+# Bands of the mel scale, as in speech recognition (Davis & Mermelstein 1980; librosa and HTK).
+MEL_BANDS = 40
+# Spectra are transposed by up to an octave, in quarter tones; the lowest key of a piano, in hertz.
+STEPS_PER_OCTAVE, LOWEST = 24, 27.5
+# Initializations of the search for groups, of which the best counts.
 N_INIT = 32
 
 
 def group_components(
     W: FloatArray, H: FloatArray, n_groups: int, *, by: str, frequencies: FloatArray
-) -> IntArray:
-    """Return the group of each component, in the order in which they appear; or 0 harmonic, 1 percussive.
+) -> tuple[IntArray, float]:
+    """Return the group of each component, and the share of the differences that remains within groups.
 
-    Groups are those of k-means of descriptors, in which a component counts by its magnitude: of the spectral
-    envelopes (Spiertz & Gnann 2009, Source-filter based clustering for monaural blind source separation), of
-    envelopes and dynamics, or of the roughness of the activations alone.
+    Groups are numbered in the order in which they appear. They leave the least of the distances between
+    components, which count by their energy, within groups (Li & Rizzo 2017, K-groups: a generalization of
+    k-means clustering).
     """
-    if by == "harmonic-percussive" and n_groups != 2:
-        raise InvalidParameterError(
-            f"grouping='harmonic-percussive' finds two sources, got n_sources={n_groups}. Pass 2, or another "
-            "grouping."
-        )
-    if n_groups == H.shape[0] and by != "harmonic-percussive":
-        return np.arange(n_groups, dtype=np.intp)
-    envelopes, dynamics, weights = _features(W, H, frequencies)
-    if by == "harmonic-percussive":
-        rough = _standardized(dynamics, weights)[:, :1]
-        labels = _means(rough, weights, 2)
-        smooth = int(np.argmin([rough[labels == at].mean() for at in (0, 1)]))
-        return np.where(labels == smooth, 0, 1).astype(np.intp)
-    points = envelopes
-    if by == "timbre-dynamics":
-        # Both parts have the same total variance.
-        parts = (_standardized(part, weights) / np.sqrt(part.shape[1]) for part in (envelopes, dynamics))
-        points = np.concatenate(list(parts), axis=1)
-    return _in_order(_means(points, weights, n_groups))
+    if n_groups == H.shape[0]:
+        return np.arange(n_groups, dtype=np.intp), 0.0
+    weights, dynamics = _energies(W, H), _dynamics(W)
+    labels, share = _partition(_distances(H, dynamics, weights, by, frequencies), weights, n_groups)
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse], share
 
 
-def best_proposal(energies: Mapping[str, float]) -> str:
-    """Return the proposal whose largest group has the smallest share; the first of equal ones."""
-    return min(energies, key=lambda name: round(energies[name], 9))
+def best_proposal(within: Mapping[str, float]) -> str:
+    """Return the proposal that leaves the smallest share within groups; the first of equal ones."""
+    return min(within, key=lambda name: round(within[name], 9))
 
 
 def energy_shares(W: Any, H: Any, labels: IntArray, *, variances: bool = False) -> FloatArray:
     """Return the share of each group in the sum of the energies of all groups, in a model of magnitudes."""
-    W, H = np.asarray(W, dtype=np.float64), np.asarray(H, dtype=np.float64)
-    products = np.diag(W.sum(axis=0) * H.sum(axis=1)) if variances else (W.T @ W) * (H @ H.T)
+    products = np.diag(W.sum(axis=0) * H.sum(axis=1)) if variances else _products(W, H)
     energies = [products[np.ix_(labels == at, labels == at)].sum() for at in range(int(labels.max()) + 1)]
     return np.asarray(energies) / max(sum(energies), np.finfo(float).tiny)
 
@@ -72,67 +54,111 @@ def group_by_solos(
 ) -> IntArray:
     """Return the source of each component by the components of solo recordings of the first sources.
 
-    A component belongs to the source of the most similar one. If there are more sources than solos, groups
-    are those of k-means with the solos as seeds (Basu, Banerjee & Mooney 2002).
+    A component belongs to the source of the nearest one. If there are more sources than solos, groups are
+    those in which components of solos stay where they are (Basu, Banerjee & Mooney 2002).
     """
     known = np.repeat(np.arange(len(solos)), [len(components) for _, components in solos])
-    features = [_features(*factors, frequencies) for factors in (*solos, (W, H))]
-    envelopes, dynamics, weights = (np.concatenate(parts) for parts in zip(*features, strict=True))
-    # Cepstral distances as they are; both parts have the same total variance.
-    parts = [part - np.average(part, axis=0, weights=weights) for part in (envelopes, dynamics)]
-    sizes = [float(np.sqrt(np.average(np.square(part).sum(axis=1), weights=weights))) for part in parts]
-    points = np.concatenate([part / (size or 1.0) for part, size in zip(parts, sizes, strict=True)], axis=1)
-    seeds, others = points[: len(known)], points[len(known) :]
-    distances = np.square(others[:, None] - seeds).sum(axis=2)
-    if n_groups == len(solos):
-        near = np.stack([distances[:, known == at].min(axis=1) for at in range(n_groups)], axis=1)
-        return _filled(near.argmin(axis=1), near)
-    centers = [
-        np.average(seeds[known == at], axis=0, weights=weights[: len(known)][known == at])
-        for at in range(len(solos))
-    ]
-    while len(centers) < n_groups:
-        # Each further group begins far from the others, with a component that weighs something.
-        far = np.square(others[:, None] - np.array(centers)).sum(axis=2).min(axis=1)
-        centers.append(others[int(np.argmax(weights[len(known) :] * far))])
-    labels = _means(points, weights, n_groups, init=np.array(centers))[len(known) :]
-    return _filled(labels, np.square(others[:, None] - np.array(centers)).sum(axis=2))
-
-
-def _filled(labels: IntArray, distances: FloatArray) -> IntArray:
-    """Give each group without a component the nearest one of a group that has several."""
-    for at in range(distances.shape[1]):
+    models = (*solos, (W, H))
+    weights = np.concatenate([_energies(*model) for model in models]) / len(models)
+    dynamics = np.concatenate([_dynamics(activations) for activations, _ in models])
+    templates = np.concatenate([components for _, components in models])
+    distances = _distances(templates, dynamics, weights, "timbre-dynamics", frequencies)
+    if n_groups > len(solos):
+        return _partition(distances, weights, n_groups, known)[0][len(known) :]
+    to_solos = distances[len(known) :, : len(known)]
+    near = np.stack([to_solos[:, known == at].min(axis=1) for at in range(n_groups)], axis=1)
+    labels = near.argmin(axis=1)
+    for at in range(n_groups):
+        # A source without a component takes the nearest one of a source that has several.
         if not (labels == at).any():
-            several = np.bincount(labels, minlength=distances.shape[1])[labels] > 1
-            labels[np.argmin(np.where(several, distances[:, at], np.inf))] = at
+            several = np.bincount(labels, minlength=n_groups)[labels] > 1
+            labels[np.argmin(np.where(several, near[:, at], np.inf))] = at
     return labels
 
 
-def _features(W: Any, H: Any, frequencies: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return envelopes and dynamics of components, and their shares of the magnitude."""
-    W, H = np.asarray(W, dtype=np.float64), np.asarray(H, dtype=np.float64)
-    masses = W.sum(axis=0) * H.sum(axis=1)
+def _partition(
+    distances: FloatArray, weights: FloatArray, n_groups: int, known: Any = ()
+) -> tuple[IntArray, float]:
+    """Return the groups with the smallest sum of mean distances within, and its share of the mean of all.
+
+    Components move one at a time, each to where it lowers the sum most; the first ones are `known` and stay.
+    Each group has one that is not known.
+    """
+    random, first, least = np.random.default_rng(0), len(known), np.inf
+    differences, free = distances * np.outer(weights, weights), len(weights) - first
+    best = np.zeros(0, dtype=np.intp)
+    for _ in range(N_INIT):
+        drawn = np.r_[np.arange(n_groups), random.integers(n_groups, size=free - n_groups)]
+        labels = np.r_[np.asarray(known, dtype=np.intp), random.permutation(drawn)]
+        while True:
+            members = np.eye(n_groups)[labels]
+            towards, masses = differences @ members, weights @ members
+            sums, own = (members * towards).sum(axis=0), (np.arange(len(labels)), labels)
+            # What each component adds to a group that it enters, and takes away from its own.
+            added = (sums + 2 * towards) / (masses + weights[:, None]) - sums / masses
+            rest = np.maximum(masses[labels] - weights, np.finfo(float).tiny)
+            freed = (sums / masses)[labels] - (sums[labels] - 2 * towards[own]) / rest
+            gains = np.round((freed[:, None] - added) / weights[:, None], 9)
+            gains[own] = gains[:first] = 0.0
+            gains[members[first:].sum(axis=0)[labels] == 1] = 0.0
+            mover, group = np.unravel_index(int(np.argmax(gains)), gains.shape)
+            if not gains[mover, group] > 0:
+                break
+            labels[mover] = group
+        share = round(float((sums / masses).sum()), 9)
+        if share < least:
+            best, least = labels, share
+    return best, least
+
+
+def _energies(W: Any, H: Any) -> FloatArray:
+    """Return the shares of components in the energy of the model."""
+    energies = _products(W, H).sum(axis=1)
     # Silent components go anywhere, but go.
-    weights = np.maximum(masses / max(float(masses.sum()), np.finfo(float).tiny), 1e-12)
-    return _cepstral_coefficients(H, frequencies), _dynamics(W), weights
+    shares = np.maximum(energies / max(float(energies.sum()), np.finfo(float).tiny), 1e-6)
+    return shares / shares.sum()
 
 
-def _means(points: FloatArray, weights: FloatArray, n_groups: int, init: Any = "random") -> IntArray:
-    """Return the groups of weighted k-means, none of them empty."""
-    with warnings.catch_warnings():
-        # Points that coincide.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model = KMeans(
-            n_groups, init=init, n_init=N_INIT if isinstance(init, str) else 1, random_state=0
-        ).fit(points, sample_weight=weights)
-    labels = np.asarray(model.labels_, dtype=np.intp)
-    if len(np.unique(labels)) < n_groups:
-        labels[np.argsort(-weights, kind="stable")[:n_groups]] = np.arange(n_groups)
-    return labels
+def _products(W: Any, H: Any) -> FloatArray:
+    W, H = np.asarray(W, dtype=np.float64), np.asarray(H, dtype=np.float64)
+    return (W.T @ W) * (H @ H.T)
 
 
-def _dynamics(W: FloatArray) -> FloatArray:
+def _distances(
+    H: Any, dynamics: FloatArray, weights: FloatArray, by: str, frequencies: FloatArray
+) -> FloatArray:
+    """Return distances of components whose mean is one, or zeros.
+
+    They are those of mel spectra; or, half each, of spectra up to a transposition (Jaiswal, FitzGerald, Barry
+    & Coyle 2011, Clustering NMF basis functions using shifted NMF) and of dynamics.
+    """
+
+    def scaled(distances: FloatArray) -> FloatArray:
+        return distances / (float(weights @ distances @ weights) or 1.0)
+
+    powers = np.square(np.asarray(H, dtype=np.float64))
+    if by == "timbre":
+        return scaled(_cosine_distances(_mel_powers(powers, frequencies)))
+    rough, asymmetry = (scaled(np.abs(column[:, None] - column)) for column in dynamics.T)
+    spectra = _cosine_distances(_quarter_tones(powers, frequencies), STEPS_PER_OCTAVE)
+    return scaled(scaled(spectra) + scaled(rough + asymmetry))
+
+
+def _cosine_distances(powers: FloatArray, most: int = 0) -> FloatArray:
+    """Return the distances of magnitudes of norm one, shifted by the up to `most` entries that fit best."""
+    rows = np.sqrt(powers)
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(float).tiny)
+    n = rows.shape[1]
+    shifted = [rows[:, shift:] @ rows[:, : n - shift].T for shift in range(min(most + 1, n))]
+    cosines = np.max([np.maximum(one, one.T) for one in shifted], axis=0)
+    np.fill_diagonal(cosines, 1.0)
+    # Rounding, which the square root would make visible.
+    return np.sqrt(np.maximum(1.0 - np.round(cosines, 12), 0.0))
+
+
+def _dynamics(W: Any) -> FloatArray:
     """Return the logarithms of roughness and asymmetry of activations, one row each."""
+    W = np.asarray(W, dtype=np.float64)
     sums = W.sum(axis=0)
     changes = np.diff(np.pad(W / np.where(sums > 0, sums, 1.0), ((1, 1), (0, 0))), axis=0)
     # The total variation: 2 for lone impulses, hardly anything for a hum.
@@ -143,26 +169,23 @@ def _dynamics(W: FloatArray) -> FloatArray:
     return np.log(np.maximum(np.stack([rough, np.sqrt(rises / np.maximum(falls, tiny))], axis=1), tiny))
 
 
-def _cepstral_coefficients(H: FloatArray, frequencies: FloatArray) -> FloatArray:
-    """Return the mel-frequency cepstral coefficients of templates, one row each."""
+def _mel_powers(powers: FloatArray, frequencies: FloatArray) -> FloatArray:
+    """Return the powers of templates in bands of the mel scale, one row each."""
     mels = 2595.0 * np.log10(1.0 + frequencies / 700.0)
     edges = np.linspace(mels[0], max(mels[-1], mels[0] + 1.0), MEL_BANDS + 2)
     width = edges[1] - edges[0]
     # Triangles, each from the middle of the band below to that of the band above.
-    bands = np.clip(1.0 - np.abs(mels - edges[1:-1, None]) / width, 0.0, None)
-    powers = np.square(H) @ bands.T
-    # Bands 50 dB below the loudest count as silent.
-    powers += 1e-5 * powers.max(axis=1, keepdims=True) + np.finfo(float).tiny
-    return scipy.fft.dct(np.log(powers), norm="ortho", axis=1)[:, 1:CEPSTRAL_COEFFICIENTS]
+    return powers @ np.clip(1.0 - np.abs(mels - edges[1:-1, None]) / width, 0.0, None).T
 
 
-def _standardized(columns: FloatArray, weights: FloatArray) -> FloatArray:
-    centered = columns - np.average(columns, axis=0, weights=weights)
-    spread = np.sqrt(np.average(np.square(centered), axis=0, weights=weights))
-    return centered / np.where(spread > 0, spread, 1.0)
-
-
-def _in_order(labels: IntArray) -> IntArray:
-    """Number groups in the order in which they appear."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
+def _quarter_tones(powers: FloatArray, frequencies: FloatArray) -> FloatArray:
+    """Return the powers of templates in quarter tones, one row each."""
+    order = np.argsort(frequencies, kind="stable")  # atoms of a learned transform are in no order
+    ascending = frequencies[order]
+    octaves = np.log2(ascending[-1] / min(LOWEST, ascending[-1] / 2))
+    steps = np.arange(int(octaves * STEPS_PER_OCTAVE) + 1)[::-1]
+    # A bin reaches from halfway to the one below to halfway to that above.
+    ends = np.r_[ascending[0], (ascending[1:] + ascending[:-1]) / 2, ascending[-1]]
+    sums = np.pad(np.cumsum(powers[:, order], axis=1), ((0, 0), (1, 0)))
+    edges = ascending[-1] * 2.0 ** (-steps / STEPS_PER_OCTAVE)
+    return np.maximum(np.diff([np.interp(edges, ends, row) for row in sums], axis=1), 0.0)

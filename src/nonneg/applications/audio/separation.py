@@ -63,12 +63,12 @@ class SourceSeparation(SavableEstimator):
     n_components : int or None
         The total number of components. None: with "stft" eight per source, with the other methods one.
     grouping : str or dict, default "auto"
-        Which components belong to the same source. "timbre": those with similar spectral envelopes, by their
-        mel-frequency cepstral coefficients. "timbre-dynamics": the same, where the dynamics of the
+        Which components belong to the same source. "timbre": those with similar mel spectra.
+        "timbre-dynamics": those with similar spectra up to a transposition, where the dynamics of the
         activations (how rough they are, and how much faster they rise than fall) count as much. "auto": the
-        one of these two whose sources have the more equal energies. "harmonic-percussive": two sources, of
-        smooth and of rough activations. Or the components of each source by its name, as in
-        ``{"drums": [0, 2], "bass": [1]}``, where those not listed form a source called "rest".
+        one of these two that leaves the smaller share of the differences between components within sources.
+        Or the components of each source by its name, as in ``{"drums": [0, 2], "bass": [1]}``, where those
+        not listed form a source called "rest".
     frame_length, window : int or None, str, tuple, array or None
         How signals are cut into frames; see `Framing`. None: with "stft" frames of 46, 93, 186 or
         372 ms, whichever concentrates the energy of the recording in the fewest coefficients, a quarter of
@@ -101,8 +101,8 @@ class SourceSeparation(SavableEstimator):
     groups_ : array of int of shape (n_components,)
         The source of each component.
     proposals_ : array of shape (2,) or (0,)
-        With ``grouping="auto"``: the share of the loudest source in the energy of the model, for "timbre" and
-        "timbre-dynamics"; the smaller one was taken. Otherwise empty.
+        With ``grouping="auto"``: the share of the differences between components that remains within sources,
+        for "timbre" and "timbre-dynamics"; the smaller one was taken. Otherwise empty.
     divergences_ : array of shape (2,) or (0,)
         With training recordings of all sources: the Kullback-Leibler divergence of the spectrogram, per unit
         of its sum, from templates of the solos and from components of its own. The smaller one was taken.
@@ -203,22 +203,19 @@ class SourceSeparation(SavableEstimator):
 
     def _set_groups(self, groups: IntArray, names: tuple[str, ...]) -> SourceSeparation:
         self.groups_, self.source_names_ = groups, names
-        self.energy_shares_ = self._energy_shares(groups)
+        variances, H = isinstance(self.model_, TransformNMF), self.model_.components_
+        self.energy_shares_ = energy_shares(self.activations_, H, groups, variances=variances)
         warn_of_one_source(names, self.energy_shares_)
         return self
-
-    def _energy_shares(self, groups: IntArray) -> FloatArray:
-        variances = isinstance(self.model_, TransformNMF)
-        return energy_shares(self.activations_, self.model_.components_, groups, variances=variances)
 
     def _grouped(self, n_groups: int) -> IntArray:
         """Return the groups of components, and note the numbers of the proposals."""
         W, H, frequencies = self.activations_, self.model_.components_, self._frequencies
         named = PROPOSALS if self.grouping == "auto" else (self.grouping,)
-        labels = {by: group_components(W, H, n_groups, by=by, frequencies=frequencies) for by in named}
-        energies = {by: float(self._energy_shares(one).max()) for by, one in labels.items()}
-        self.proposals_ = np.array(list(energies.values()) if len(named) > 1 and n_groups > 1 else [])
-        return labels[best_proposal(energies)]
+        found = {by: group_components(W, H, n_groups, by=by, frequencies=frequencies) for by in named}
+        within = {by: share for by, (_, share) in found.items()}
+        self.proposals_ = np.array(list(within.values()) if len(named) > 1 and n_groups > 1 else [])
+        return found[best_proposal(within)][0]
 
     def _trained(
         self, recordings: FloatArray, solos: Mapping[str, list[FloatArray]], n_sources: int

@@ -182,8 +182,8 @@ def _grouping_statement(proposals: Mapping[str, float]) -> Statement:
     best = best_proposal(proposals)
     listed = " and ".join(f"{100 * value:.3g}% by {name}" for name, value in proposals.items())
     sentence = (
-        f"Components are grouped by {best}, the proposal that spreads the energy most evenly: the largest "
-        f"source of the model has {listed}."
+        f"Components are grouped by {best}, the proposal that leaves the least of the differences between "
+        f"components within sources: {listed}."
     )
     return Statement("grouping", sentence, proposals[best], None, Verdict.NOT_VERIFIABLE, dict(proposals))
 

@@ -376,8 +376,8 @@ def purity_statement(pixels: FloatArray, endmembers: FloatArray) -> Statement:
     most = max(math.sqrt(0.5 * (k - 1) * largest / total), ROUNDING)
     holds = outside <= most
     sentence = (
-        f"Pixels lie outside the mixtures of the endmembers by {100 * outside:.2g}% of their norm; "
-        f"the variation of pure ones explains up to {100 * most:.2g}%."
+        f"Pixels lie outside the mixtures of the endmembers by {100 * outside:.2g}% of their norm; variation "
+        f"among pure pixels explains up to {100 * most:.2g}%."
     )
     if not holds:
         sentence += " The purest pixels are mixed, or the materials vary in brightness or color."

@@ -57,7 +57,8 @@ def _differ(components: FloatArray, words: IntArray) -> Statement:
         for (first, one), (second, other) in combinations(enumerate(sets), 2)
     ]
     share, n_shared, first, second = max(pairs, key=lambda pair: pair[0], default=(0.0, 0, 0, 0))
-    sentence = f"No two topics share more than half of their top words: at most {share:.0%}."
+    most = f"more than half of their top words: at most {share:.0%}" if n_shared else "a top word"
+    sentence = f"No two topics share {most}."
     if share > 0.5:
         sentence = f"Topics {first} and {second} share {share:.0%} of their top words ({n_shared})."
     return Statement(
@@ -71,7 +72,7 @@ def _supported(n_documents: IntArray, limit: int) -> Statement:
     sentence = f"Every topic is the main topic of at least {least} documents."
     if len(few):
         listed = ", ".join(f"{topic} ({n_documents[topic]})" for topic in few)
-        sentence = f"The main topic of fewer than {limit} of {n_documents.sum():,} documents: topic {listed}."
+        sentence = f"Topics that are the main topic of fewer than {limit} documents: {listed}."
     verdict = Verdict.FAILS if len(few) else Verdict.HOLDS
     return Statement("topics-supported", sentence, least, limit, verdict, {"n_few": len(few)})
 
