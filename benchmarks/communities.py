@@ -23,7 +23,7 @@ from benchmarks.processes import measured_apart
 from benchmarks.tables import markdown
 
 N_NODES, MEAN_DEGREE, N_COMMUNITIES, SEED = 1_000_000, 20.0, 5, 20240601
-METHODS = ("auto", "symnmf", "spa", "spoc")
+METHODS = ("auto", "nmf", "poisson", "spa", "spoc")
 
 
 def draw(folder: Path, n_nodes: int, mean_degree: float) -> dict[str, Any]:

@@ -33,7 +33,7 @@ print(f"found by {model.method_}; overlapping modularity {modularity:.2f}")
 # Spearman's rank correlation with the truth, against the mean degree.
 
 degrees = (20, 40, 80)
-methods = ("auto", "symnmf", "regularized-spa", "merit", "spa", "spoc")
+methods = ("auto", "nmf", "poisson", "regularized-spa", "merit", "spa", "spoc")
 scores: dict[str, list[float]] = {name: [] for name in methods}
 for degree in degrees:
     planted = mixed_membership_graph(400, 3, mean_degree=degree, n_pure=10, rng=degree)

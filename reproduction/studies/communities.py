@@ -21,11 +21,11 @@ from reproduction.scores import match_memberships
 from reproduction.studies.communities_graphs import DATA_SETS, FAMILIES, graphs
 
 NAME = "studies/communities"
-PROPOSED = ("symnmf", "regularized-spa")
+PROPOSED = ("nmf", "regularized-spa", "poisson")
 PUBLISHED = ("spa", "spoc")
 METHODS = ("auto", *PROPOSED, *PUBLISHED)
 """The default, what it proposes, and methods as published."""
-# How far the default may be behind the better one of its candidates, in rank correlation.
+# How far the default may be behind the best of its candidates, in rank correlation.
 ALLOWED = 0.03
 
 
@@ -104,7 +104,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
             best = max(means[method] or -1.0 for method in PUBLISHED)
             published.append((best - (means["auto"] or -1.0), name))
         rivals = {
-            "the better of its candidates": behind,
+            "the best of its candidates": behind,
             "the better of SPA and SPOC as published": published,
         }
         for words, differences in rivals.items():
@@ -132,7 +132,7 @@ def summarize(records: Sequence[Record]) -> list[Artifact]:
     return [
         Table(
             "Mean rank correlation of the memberships with the known ones; log-likelihood per hidden edge "
-            "of the two candidates, by which the default chooses.",
+            "of the candidates, by which the default chooses.",
             columns,
             rows,
             3,

@@ -12,9 +12,6 @@ from reproduction.purification.perturbation import perturbed_features
 from sklearn.exceptions import ConvergenceWarning
 
 from nonneg import NMF, ConeNMF, MinVolNMF, learn_transform, purify, select_anchors
-from nonneg._random import generator
-from nonneg.applications.communities.eigenvectors import leading_eigenvectors, normalized_adjacency
-from nonneg.applications.communities.symnmf import symnmf
 from nonneg.applications.hyperspectral.abundances import Mixtures, image_statements
 from nonneg.certificates import Verdict
 from nonneg.cones.certificate import cone_statements
@@ -186,46 +183,6 @@ def test_the_bound_of_an_image_is_below_what_rounding_leaves_of_it(noise, rng):
     assert statement.number is None or statement.number >= 1.0 - 1e-9
     if noise > 1e-5:
         assert statement.number == pytest.approx(1.0, rel=1e-3)
-
-
-def hidden_component(n, b):
-    """Return a graph whose leading eigenvector has no part in the first vector of the Lanczos method."""
-    start, half = generator(n).standard_normal(n)[:b], (n - b) // 2
-
-    def hidden(weight):
-        A = 60.0 * np.outer(*2 * [np.where(start < 0, weight, 1.0)])
-        np.fill_diagonal(A, 0.0)
-        return A
-
-    def overlap(logarithm):
-        A = hidden(np.exp(logarithm))
-        degrees = A.sum(axis=1)
-        mean = (degrees.sum() + half * (half - 1) + 0.9 * (n - b - half) * (n - b - half - 1)) / n
-        scales = 1.0 / np.sqrt(degrees + mean)
-        return float(np.abs(np.linalg.eigh(scales[:, None] * A * scales)[1][:, -1]) @ start)
-
-    weight = float(np.exp(scipy.optimize.brentq(overlap, -4.0, 4.0, xtol=1e-14)))
-    others = [np.full((size, size), value) for size, value in ((half, 1.0), (n - b - half, 0.9))]
-    for block in others:
-        np.fill_diagonal(block, 0.0)
-    return normalized_adjacency(sp.csr_array(sp.block_diag([sp.coo_array(hidden(weight)), *others])))
-
-
-def test_communities_whose_leading_eigenvector_the_first_vector_misses():
-    n, b = 602, 8
-    S = hidden_component(n, b)
-    values, vectors = np.linalg.eigh(S.toarray())
-    assert abs(generator(n).standard_normal(n) @ vectors[:, -1]) < 1e-12
-    pairs = leading_eigenvectors(S, 2, spectrum="algebraic")
-    memberships = np.zeros((n, 2))
-    memberships[:b, 0], memberships[b:, 1] = 1.0, 1.0
-    statement = symnmf(S, pairs, memberships).certificate["symnmf-error"]
-    lowest = math.sqrt(1.0 - float(np.sum(values[-2:] ** 2)) / float(np.sum(S.data**2)))
-    assert statement.quantities["lower_bound"] <= lowest + 1e-9
-    # Values that were missed would make the bound too high: the fit contradicts it, and nothing is claimed.
-    blind = symnmf(S, pairs._replace(values=0.5 * pairs.values), memberships)
-    assert blind.certificate["symnmf-error"].verdict is Verdict.NOT_VERIFIABLE
-    assert "the bound is wrong" in blind.certificate["symnmf-error"].sentence
 
 
 def test_weights_that_are_not_scattered_do_not_show_that_others_fit():

@@ -120,7 +120,7 @@ def test_the_number_is_found_and_labels_are_compared(tmp_path, capsys):
     assert record["labels"]["n_left_out"] == 1
     assert np.count_nonzero(record["labels"]["counts"]) == 3
     assert record["modularity"] > 0.4
-    assert set(record["scores"]) == {"symnmf", "regularized-spa", "poisson"}
+    assert set(record["scores"]) == {"nmf", "regularized-spa", "poisson"}
     page = (out / "report.html").read_text(encoding="utf-8")
     for text in ("How many communities", "Communities and party", "adjusted Rand index"):
         assert text in page

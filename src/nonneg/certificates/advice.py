@@ -29,7 +29,6 @@ ADVICE = {
     "decomposition": Advice("Use float64 data."),
     # Errors beside a bound: nothing need be wrong.
     "eckart-young-bound": Advice("If the error matters, use more components or restarts: n_init."),
-    "symnmf-error": Advice("A nonnegative factor may be unable to come closer. Try another number."),
     "consensus-error": Advice("Use another number of components, or a stricter density_threshold."),
     "cluster-bound": Advice("Use float64 data: the bound holds for any clustering, up to rounding."),
     "largest-angle-bound": Advice("Use float64 data: the bound holds for any clustering, up to rounding."),
@@ -68,7 +67,7 @@ ADVICE = {
     "stability": Advice("Do not interpret components that are not stable, or use another number of them."),
     "number-of-communities": Advice("Compare with the other numbers, or set n_communities."),
     "reached-nodes": Advice("Fit small connected components on their own if they matter."),
-    "inside-cone": Advice("Use method='symnmf' if few nodes belong to one community alone."),
+    "inside-cone": Advice("Use method='nmf' if few nodes belong to one community alone."),
     "pure-pixels": Advice("Compare with method='min-volume', which needs no pure pixels, and another k."),
     "endmember-brightness": Advice("Use fewer endmembers, or leave the pixels of that endmember out (mask)."),
 }

@@ -21,7 +21,7 @@ edges EDGES?: edge list (.txt .edges .csv .tsv, also .gz: two names and a weight
 -k/--communities K [auto]: number of communities, or auto (default): the widest gap of the eigenvalues
 
 [search]
---method NAME: auto (default), symnmf, regularized-spa, spa, merit, fast-gradient, spoc
+--method NAME: auto (default), nmf, poisson, regularized-spa, spa, merit, fast-gradient, spoc
 --seed
 --n-jobs
 

@@ -22,7 +22,7 @@ from nonneg.report.drawings import DRAWINGS, curves
 from nonneg.report.record import Record
 from nonneg.report.words import heading, lead, number, percent, product, seconds
 
-_TITLES = {"eckart-young-bound": "Eckart-Young lower bound", "symnmf-error": "SymNMF error"}
+_TITLES = {"eckart-young-bound": "Eckart-Young lower bound"}
 _CHECKED = "What could be verified about this result, and what to do where a check failed."
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">

@@ -18,7 +18,7 @@ def model():
     A[:6, :6] = A[5:11, 5:11] = 1.0
     A.setdiag(0.0)
     with pytest.warns(UserWarning, match="1 of 12 nodes have no edges"):
-        return MixedMembership(2, method="symnmf").fit(A.tocsr(), names=[f"n{at}" for at in range(12)])
+        return MixedMembership(2, method="nmf").fit(A.tocsr(), names=[f"n{at}" for at in range(12)])
 
 
 def test_a_mixed_node_is_in_both_lists(model):
@@ -119,9 +119,9 @@ def test_a_fit_passes_its_choices_on(rng):
     plain = MixedMembership(2, method="spa").fit(A)
     np.testing.assert_allclose(larger.eigenvalues_, plain.eigenvalues_ * 2.0**250)
     np.testing.assert_allclose(larger.connectivity_, plain.connectivity_ * 2.0**250)
-    normalized = MixedMembership(2, method="symnmf", max_iter=2).fit(A)
+    normalized = MixedMembership(2, method="nmf", max_iter=2).fit(A)
     assert normalized.eigenvalues_.max() < 1.0
     np.testing.assert_allclose(
-        MixedMembership(2, method="symnmf", max_iter=2).fit(A * 2.0**250).eigenvalues_,
+        MixedMembership(2, method="nmf", max_iter=2).fit(A * 2.0**250).eigenvalues_,
         normalized.eigenvalues_,
     )

@@ -36,7 +36,8 @@ def _method(search: Search) -> Statement:
     scored = ", ".join(f"{name} {score:.4g}" for name, score in scores.items())
     sentence = (
         "A tenth of the edges was hidden. Their log-likelihood per edge, relative to a single community, "
-        f"given the others: {scored}. The difference is {abs(advantage):.3g}, its standard error {error:.2g}."
+        f"given the others: {scored}. The difference to {rival} is {abs(advantage):.3g}, its standard error "
+        f"{error:.2g}."
     )
     if abs(advantage) <= STANDS_OUT * error:
         sentence += f" They do not differ beyond {STANDS_OUT:g} of these, and {search.method} comes first."

@@ -14,12 +14,10 @@ from nonneg._random import Seed
 from nonneg._registry import Registry
 from nonneg._typing import BoolArray, FloatArray, IntArray, SparseMatrix
 from nonneg.applications.communities.eigenvectors import (
-    NO_VALUE,
     Eigenpairs,
     leading_eigenvectors,
     normalized_adjacency,
 )
-from nonneg.applications.communities.symnmf import symnmf
 from nonneg.applications.method_entries import ApplicationMethod, anchor_parameters
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegError
 from nonneg.separable.registry import METHODS as ANCHOR_METHODS
@@ -36,9 +34,10 @@ MERIT_LAM, MERIT_GAP, MERIT_ITERATIONS = 5e-7, 0.25, 120
 ROUNDING = 1e-12
 EPS = float(np.finfo(np.float64).eps)
 # The default proposes these; where hidden edges are equally likely, the first.
-PROPOSED = ("symnmf", "regularized-spa", "poisson")
-# The Poisson model starts from what these find: its likelihood has many maxima.
-STARTS = ("symnmf", "regularized-spa", "spa")
+PROPOSED = ("nmf", "regularized-spa", "poisson")
+# NMF starts from pure nodes in eigenvectors of the normalized matrix, those of the largest eigenvalues. The
+# likelihood of the Poisson model has many maxima: it starts from "regularized-spa" and "spa", too.
+STARTS = ((True, "algebraic"), (True, "magnitude"), (False, "magnitude"))
 # Standard errors by which another candidate must be ahead: a test at the usual level of 5%.
 STANDS_OUT = 2.0
 # The share of the edges that is hidden, as in the edge cross-validation of Li, Levina & Zhu (2020).
@@ -185,67 +184,61 @@ def _by_pure_nodes(name: str) -> Callable[[Problem], Search]:
     return run
 
 
-def _by_symnmf(problem: Problem) -> Search:
-    matrix = normalized_adjacency(problem.adjacency)
-    # H H' has no eigenvalue below zero.
-    pairs = problem.pairs("algebraic", matrix)
-    n_above = int(np.count_nonzero(pairs.values > NO_VALUE * pairs.values[0]))
-    if n_above < problem.k:
-        raise InvalidParameterError(
-            f"The normalized adjacency matrix has only {n_above} eigenvalues above zero, fewer than "
-            f"n_communities={problem.k}: its communities are not more. Ask for {n_above} or fewer."
-        )
-    start = recover(pairs.vectors, pairs.vectors[_anchors("spa", pairs, problem, {}).anchors])
-    fit = symnmf(matrix, pairs, start.values, n_first=problem.n_first, **problem.params)
-    memberships = shares_of(fit.factor, np.diff(problem.adjacency.indptr))
-    selection = SelectionResult(
-        anchors=_purest(memberships.values, fit.factor),
-        method="symnmf",
-        certificate=fit.certificate,
-        history=fit.run.history,
-        n_iter=fit.run.n_iter,
-        stop_reason=fit.run.stop_reason,
-        stop_sentence=fit.run.sentence,
-    )
-    ties = fitted_connectivity(problem.adjacency, memberships.values, problem.n_first)
-    return Search("symnmf", pairs, selection, memberships, ties)
+def _by_nmf(name: str) -> Callable[[Problem], Search]:
+    """Return NMF of the adjacency matrix; a membership is the expected share of the node's edges.
 
-
-def _by_poisson(problem: Problem, found: Mapping[str, Search] | None = None) -> Search:
-    """Return the most likely one of the Poisson models that `STARTS` lead to.
-
-    The weight of edge (i, j) is Poisson with mean w_i' h_j: the Kullback-Leibler divergence (Ball, Karrer &
-    Newman, 2011). A node's membership is the share of its edges that belong to the community.
+    "poisson": the weight of the edge (i, j) is Poisson with mean w_i' h_j (Ball, Karrer & Newman, 2011),
+    which is the Kullback-Leibler divergence. "nmf": the Frobenius loss of the normalized matrix, as in SymNMF
+    (Kuang, Ding & Park, 2012); the two factors are equal at the start but not kept equal.
     """
-    adjacency, fits = problem.adjacency, []
-    counts = np.diff(adjacency.indptr)
-    strengths = np.asarray(adjacency.sum(axis=1))
-    params = dict(problem.params)
-    for name in STARTS:
-        with contextlib.suppress(NonnegError):
-            start = (found or {}).get(name) or METHODS[name].run(replace(problem, params={}))
-            factor = strengths[:, None] * smoothed(fill_unreached(start.memberships, "mean"), counts)
+    poisson = name == "poisson"
+
+    def run(problem: Problem) -> Search:
+        counts = np.diff(problem.adjacency.indptr)
+        # In units of the mean weight.
+        adjacency = problem.adjacency * (1.0 / float(problem.adjacency.data.mean()))
+        normalized = normalized_adjacency(adjacency)
+        matrix = adjacency if poisson else normalized
+        strengths = np.asarray(matrix.sum(axis=1))[:, None]
+        first = second = slice(None)
+        if problem.n_first is not None:
+            # Where the sides of a bipartite graph meet: all else is zero.
+            first, second = slice(problem.n_first), slice(problem.n_first, None)
+        X = sp.csr_array(matrix[first, second])
+        fits, failed = [], []
+        for scaled, spectrum in STARTS if poisson else STARTS[:1]:
+            try:
+                pairs = problem.pairs(spectrum, normalized if scaled else adjacency)
+                corners = pairs.vectors[_anchors("spa", pairs, problem, {}).anchors]
+                start = recover(pairs.vectors, corners)
+            except NonnegError as error:
+                failed.append(error)
+                continue
+            factor = strengths * smoothed(fill_unreached(start, "mean"), counts)
             factor /= np.sqrt(factor.sum(axis=0))
-            fit = factorize(
-                adjacency, problem.k, beta_loss="kullback-leibler", W=factor, H=factor.T.copy(), **params
-            )
-            fits.append((fit, start))
-    if not fits:
-        raise InvalidParameterError(f"No method finds {problem.k} communities to start from. Ask for fewer.")
-    fit, start = min(fits, key=lambda pair: pair[0].loss)
-    W, Ht = np.asarray(fit.W), np.asarray(fit.H).T
-    edges = W * Ht.sum(axis=0) + Ht * W.sum(axis=0)
-    memberships = shares_of(np.where(start.memberships.reached[:, None], edges, 0.0), counts)
-    selection = SelectionResult(
-        anchors=_purest(memberships.values, edges),
-        method="poisson",
-        certificate=fit.certificate,
-        history=fit.history,
-        n_iter=fit.n_iter,
-        stop_reason=fit.stop_reason,
-    )
-    ties = fitted_connectivity(adjacency, memberships.values, problem.n_first)
-    return Search("poisson", start.pairs, selection, memberships, ties)
+            loss = "kullback-leibler" if poisson else "frobenius"
+            W, H = factor[first], factor[second].T.copy()
+            fit = factorize(X, problem.k, beta_loss=loss, W=W, H=H, **problem.params)
+            fits.append((fit, start.reached, pairs))
+        if not fits:
+            raise failed[0]
+        fit, reached, pairs = min(fits, key=lambda one: one[0].loss)
+        W, Ht = np.asarray(fit.W), np.asarray(fit.H).T
+        sent, received = W * Ht.sum(axis=0), Ht * W.sum(axis=0)
+        edges = sent + received if problem.n_first is None else np.vstack([sent, received])
+        memberships = shares_of(np.where(reached[:, None], edges, 0.0), counts)
+        selection = SelectionResult(
+            anchors=_purest(memberships.values, edges),
+            method=name,
+            certificate=fit.certificate,
+            history=fit.history,
+            n_iter=fit.n_iter,
+            stop_reason=fit.stop_reason,
+        )
+        ties = fitted_connectivity(problem.adjacency, memberships.values, problem.n_first)
+        return Search(name, pairs, selection, memberships, ties)
+
+    return run
 
 
 def smoothed(memberships: FloatArray, counts: IntArray) -> FloatArray:
@@ -361,21 +354,22 @@ def hide_edges(adjacency: SparseMatrix) -> HiddenEdges | None:
 
 
 def _by_judge(problem: Problem) -> Search:
-    """Take the candidate under which hidden edges are most likely; SymNMF unless another one stands out."""
-    # H H' is a model of communities that hold together; the sides of a bipartite graph are told it.
+    """Take the candidate under which hidden edges are most likely; the first unless one stands out."""
     hidden = hide_edges(problem.adjacency) if problem.k > 1 and problem.n_first is None else None
     logs: dict[str, FloatArray] = {}
-    found: dict[str, Search] = {}
-    chosen = PROPOSED[0]
-    scores, errors = {}, {}
+    first = PROPOSED[0]
+    chosen, scores, errors = first, {}, {}
     if hidden is not None:
         shown = replace(problem, adjacency=hidden.shown)
         for name in PROPOSED:
             with contextlib.suppress(NonnegError):
-                search = _by_poisson(shown, found) if name == "poisson" else METHODS[name].run(shown)
-                found[name] = search
+                search = METHODS[name].run(shown)
                 logs[name] = hidden.log_likelihoods(fill_unreached(search.memberships, "uniform"))
-        chosen = next(iter(logs), chosen)
+                # Communities that avoid themselves have a second eigenvalue below zero. NMF starts from
+                # communities that hold together.
+                if name == "regularized-spa" and search.pairs.values[1] < 0:
+                    first = name
+        chosen = first if first in logs else next(iter(logs), first)
         for name, values in logs.items():
             ahead = values - logs[chosen]
             if ahead.mean() > STANDS_OUT * hidden.standard_error(ahead):
@@ -385,13 +379,15 @@ def _by_judge(problem: Problem) -> Search:
             name: hidden.standard_error(values if name == chosen else values - logs[chosen])
             for name, values in logs.items()
         }
-    try:
-        search = METHODS[chosen].run(problem)
-    except NonnegError:
-        if problem.k == 1:
-            raise
-        search = METHODS[next(name for name in PROPOSED if name != chosen)].run(problem)
-    return replace(search, scores=scores, errors=errors)
+    failed = []
+    for name in dict.fromkeys((chosen, *PROPOSED)):
+        try:
+            search = METHODS[name].run(problem)
+        except NonnegError as error:
+            failed.append(error)
+            continue
+        return replace(search, scores=scores, errors=errors) if name == chosen else search
+    raise failed[0]
 
 
 ITERATIVE = frozenset({"tol", "max_iter", "callback"})
@@ -399,20 +395,23 @@ METHODS: Registry[CommunityMethod] = Registry(
     "method",
     {
         "auto": CommunityMethod(
-            _by_judge, "SymNMF, or regularized-spa or poisson where hidden edges are more likely under it"
+            _by_judge, "nmf, or regularized-spa or poisson where hidden edges are more likely under it"
         ),
-        "symnmf": CommunityMethod(
-            _by_symnmf,
-            "the normalized adjacency matrix as H H' with nonnegative H",
+        "nmf": CommunityMethod(
+            _by_nmf("nmf"),
+            "NMF of the normalized adjacency matrix",
+            shared=ITERATIVE,
+            geometric=False,
+        ),
+        "poisson": CommunityMethod(
+            _by_nmf("poisson"),
+            "the Poisson blockmodel with mixed memberships, the most likely of three starts",
             shared=ITERATIVE,
             geometric=False,
         ),
         "regularized-spa": CommunityMethod(
             _by_pure_nodes("regularized-spa"),
             "successive projections on eigenvectors of the normalized adjacency matrix",
-        ),
-        "poisson": CommunityMethod(
-            _by_poisson, "the Poisson blockmodel, from three starts", shared=ITERATIVE, geometric=False
         ),
         **{
             name: CommunityMethod(
@@ -427,4 +426,4 @@ METHODS: Registry[CommunityMethod] = Registry(
         ),
     },
 )
-"""The methods of `MixedMembership`: SymNMF, and the methods of MERIT's Table IV but GeoNMF."""
+"""The methods of `MixedMembership`: two of NMF, and the methods of MERIT's Table IV but GeoNMF."""

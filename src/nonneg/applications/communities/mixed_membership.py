@@ -46,12 +46,13 @@ from nonneg.metrics import clustering_accuracy, normalized_mutual_information
 class MixedMembership(SavableEstimator):
     r"""Overlapping communities: how much every node of a graph belongs to each of a few communities.
 
-    The default proposes two models and keeps the one under which hidden edges are more likely. SymNMF
-    approximates the normalized adjacency matrix by H H' with a nonnegative H: communities hold together. The
-    other is a search for *pure nodes*, which belong to a single community: under the mixed membership
-    stochastic blockmodel the rows of the leading eigenvectors lie in a simplex whose vertices are pure nodes,
-    and the memberships of all nodes are their coordinates with respect to the vertices; communities may also
-    avoid themselves (disassortative graphs).
+    The default proposes three models and keeps the one under which hidden edges are most likely. Two are NMF:
+    memberships are shares of the node's edges, with the Frobenius loss of the normalized adjacency matrix, or
+    with the Kullback-Leibler divergence of the adjacency matrix (the Poisson blockmodel). The third is a
+    search for *pure nodes*, which belong to a single community: under the mixed membership stochastic
+    blockmodel the rows of the leading eigenvectors lie in a simplex whose vertices are pure nodes, and the
+    memberships of all nodes are their coordinates with respect to the vertices; communities may also avoid
+    themselves (disassortative graphs).
 
     Parameters
     ----------
@@ -59,12 +60,13 @@ class MixedMembership(SavableEstimator):
         The number of communities. "auto" is the widest gap between the magnitudes of eigenvalues of the
         normalized adjacency matrix; the certificate says whether the non-backtracking matrix agrees.
     method : str, default "auto"
-        "auto" proposes "symnmf" and "regularized-spa" (pure nodes in eigenvectors of the normalized matrix).
+        "auto" proposes "nmf", "poisson" and "regularized-spa" (pure nodes in eigenvectors of the normalized
+        matrix).
         "spa", "merit", "fast-gradient" and "spoc" search for pure nodes in the eigenvectors of the adjacency
         matrix, as published.
     energy : float, default 0.99
         Pure nodes are searched for among the nodes with the largest rows that account for this fraction of
-        the squared norm. Not for "symnmf" and "spoc".
+        the squared norm. Not for "spoc".
     unreached : {"auto", "mean", "uniform", "zero", "nan"}, default "auto"
         The membership of nodes that the leading eigenvectors do not reach, as in small components: the mean
         of the others, uniform, zeros or NaN. "auto" is the mean; for "spoc" the result as it is.
@@ -79,10 +81,9 @@ class MixedMembership(SavableEstimator):
         Whether edges from a node to itself are dropped (a warning counts them) or stay on the diagonal.
     tol : float or None
         "merit" and "fast-gradient": the duality gap at which to stop; None is the authors' value for graphs,
-        0.25, for MERIT. "symnmf": stops when the error decreases by less than this fraction in ten
-        iterations; None is 1e-5.
+        0.25, for MERIT. "nmf" and "poisson": that of `nonneg.NMF`; None is 1e-4.
     max_iter : int or None
-        Maximum number of iterations; None is 120 for MERIT and 300 for SymNMF.
+        Maximum number of iterations; None is 120 for MERIT and 200 for NMF.
     method_params : dict or None
         Further parameters of the method, such as ``{"lam": 0.0}`` for "merit" (None: 5e-7, the authors' value
         for graphs).
@@ -110,7 +111,7 @@ class MixedMembership(SavableEstimator):
         With ``method="auto"``: the log-likelihood per hidden edge of every candidate, relative to a single
         community.
     pure_nodes_ : array of int of shape (n_communities,)
-        The pure node of each community; of "symnmf" the one with the largest membership.
+        The pure node of each community; of "nmf" and "poisson" the one with the largest membership.
     node_names_ : list of str
         Names of the nodes; their numbers if the graph gives none.
     labels_ : array of int of shape (n_nodes,)
@@ -118,8 +119,8 @@ class MixedMembership(SavableEstimator):
     connectivity_ : array of shape (n_communities, n_communities)
         The expected weight of an edge between pure nodes of two communities.
     eigenvalues_ : array of shape (n_communities,)
-        The leading eigenvalues: of the adjacency matrix, or, for "symnmf" and "regularized-spa", of the
-        normalized one.
+        The leading eigenvalues: of the adjacency matrix, or, for "regularized-spa", of the normalized one;
+        for "nmf" and "poisson" of the one at which the fit started, in units of the mean weight.
     eigenvectors_ : array of shape (n_nodes, n_communities)
         Zero at isolated nodes. Directed graphs: left singular vectors.
     isolated_nodes_, unreached_nodes_ : array of int
@@ -143,9 +144,10 @@ class MixedMembership(SavableEstimator):
     .. [1] Nguyen, Fu & Wu (2022), IEEE Trans. Signal Processing 70 (MERIT), Section V-C.
     .. [2] Panov, Slavnov & Ushakov (2017), Complex Networks (SPOC).
     .. [3] Kuang, Ding & Park (2012), SIAM Data Mining (SymNMF).
-    .. [4] Qin & Rohe (2013), NIPS (regularized normalization).
-    .. [5] Li, Levina & Zhu (2020), Biometrika 107 (hidden edges).
-    .. [6] Le & Levina (2022), Electronic Journal of Statistics 16 (non-backtracking matrix).
+    .. [4] Ball, Karrer & Newman (2011), Physical Review E 84, 036103 (Poisson blockmodel).
+    .. [5] Qin & Rohe (2013), NIPS (regularized normalization).
+    .. [6] Li, Levina & Zhu (2020), Biometrika 107 (hidden edges).
+    .. [7] Le & Levina (2022), Electronic Journal of Statistics 16 (non-backtracking matrix).
 
     Examples
     --------
