@@ -68,7 +68,7 @@ def trials(quick: bool) -> list[dict[str, Any]]:
     """Return one setting per draw and data set."""
     if quick:
         return [{"family": "programs, 1500 counts", "k": 3, "draw": 0}]
-    drawn = [
+    drawn: list[dict[str, Any]] = [
         {"family": family, "k": k, "draw": draw}
         for draw in range(N_DRAWS)
         for k in PLANTED

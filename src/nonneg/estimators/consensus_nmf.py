@@ -91,8 +91,9 @@ class ConsensusNMF(WeightedEstimator):
         in cNMF) for the Frobenius loss, and None for others.
     max_iter : int, default 1000
         Maximum number of iterations of a restart.
-    tol : float, default 1e-4
-        Tolerance of the stopping rule of the solver.
+    tol : float, default 1e-6
+        Tolerance of the stopping rule of the solver. The error is quadratic around an optimum, so that 1e-6
+        is a distance of a thousandth: restarts shall not differ because they stopped early.
     random_state : int, RandomState, Generator or None
         Where the seeds of the restarts come from.
     device : {None, "cpu", "auto", "cuda", "cuda:1", ...}, default None
@@ -171,7 +172,7 @@ class ConsensusNMF(WeightedEstimator):
     beta_loss: str | float = "frobenius"
     scale: str | None = "auto"
     max_iter: int = 1000
-    tol: float = 1e-4
+    tol: float = 1e-6
     random_state: Seed = None
     device: str | None = None
     n_jobs: int | None = None
