@@ -174,8 +174,8 @@ def pytest_unconfigure() -> None:
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
     """Let Ctrl-C reach Python, once and for sure."""
-    # Jobs in the background of a shell begin with a SIGINT that is ignored; an exception inside a callback of the
-    # garbage collector, such as Hypothesis', is lost.
+    # Jobs in the background of a shell begin with a SIGINT that is ignored; an exception inside a callback of
+    # the garbage collector, such as Hypothesis', is lost.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.disable()
     yield
