@@ -7,6 +7,7 @@ import functools
 import gc
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -171,11 +172,15 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture
-def no_collector() -> Iterator[None]:
-    """Leave the garbage collector off: Ctrl-C inside a callback of it, such as Hypothesis', is lost."""
+def ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C reach Python, once and for sure."""
+    # Jobs in the background of a shell begin with a SIGINT that is ignored; an exception inside a callback of
+    # the garbage collector, such as Hypothesis', is lost.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.disable()
     yield
     gc.enable()
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(params=[1, 2])

@@ -15,16 +15,28 @@ import numpy as np
 
 from nonneg.exceptions import InvalidParameterError
 
-TYPES: dict[str, Any] = {"bool": (bool, np.bool_), "str": str, "float": Real}
-TYPES |= {"Mapping[str, Any]": Mapping, "Sequence[str]": (Sequence, np.ndarray), "None": type(None)}
+# What annotations say, in words, and the types that they stand for.
+KINDS: dict[str, tuple[str, Any]] = {
+    "bool": ("True or False", (bool, np.bool_)),
+    "str": ("a string", str),
+    "float": ("a number", Real),
+    "Mapping[str, Any]": ("a dict", Mapping),
+    "Sequence[str]": ("a list of names", (Sequence, np.ndarray)),
+    "None": ("None", type(None)),
+}
 
 
 def typed(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
     """Refuse flags, names and collections of other types; numbers alone are checked with their range."""
     for name, annotation in inspect.get_annotations(function).items():
-        kinds: Any = tuple(TYPES.get(kind) for kind in annotation.split(" | "))
-        if None not in kinds and {*kinds} - {Real, type(None)} and not isinstance(given.get(name), kinds):
-            raise InvalidParameterError(f"{name} must be {annotation}, got {given[name]!r}.")
+        kinds = [KINDS[kind] for kind in annotation.split(" | ") if kind in KINDS]
+        whole = len(kinds) == annotation.count(" | ") + 1 and {word for word, _ in kinds} - {
+            "a number",
+            "None",
+        }
+        if whole and not isinstance(given.get(name), tuple(kind for _, kind in kinds)):
+            words = " or ".join(word for word, _ in kinds)
+            raise InvalidParameterError(f"{name} must be {words}, got {given[name]!r}.")
 
 
 def is_number(value: Any) -> bool:

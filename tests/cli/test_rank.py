@@ -103,7 +103,7 @@ def test_mistakes_are_one_line(words, message, planted_file, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.usefixtures("no_collector")
+@pytest.mark.usefixtures("ctrl_c")
 def test_control_c_in_one_of_many_fits_ends_the_command(planted_file, tmp_path, capsys):
     # A fit returns its best so far; the comparison of ranks must not go on with that.
     assert main(["rank", str(planted_file), "-o", str(tmp_path / "imports"), *QUICK]) == 0

@@ -11,7 +11,7 @@ import nonneg
 GROWING = {
     "cli.terminal.Outcome", "cones.streaming.ConeStream", "data.block_tasks.Rows", "data.streamed._Slot",
     "estimators.saving.File", "hyperspectral.abundances.Mixtures", "iteration.checkpoint.Checkpoint",
-    "report.record.Record",
+    "report.record.Record", "separable.merit.Iterate",
 }  # fmt: skip
 
 

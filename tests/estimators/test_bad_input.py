@@ -122,8 +122,8 @@ def test_parameters_that_are_refused(parameters, said, low_rank):
         ({"H": np.ones((2, 40)), "frozen_components": [2]}, "frozen_components contains 2, but .* 0 to 1"),
         ({"sample_weight": np.ones(59)}, r"sample_weight.shape == \(59,\), expected \(60,\)"),
         ({"sample_weight": -np.ones(60)}, r"sample_weight\[0\] is -1.0"),
-        ({"sample_weight": np.full(60, 1e200)}, r"sum to 6e\+201.* Divide them by their mean"),
-        ({"sample_weight": np.zeros(60)}, "The entries of sample_weight sum to 0: at least one must"),
+        ({"sample_weight": np.full(60, 1e200)}, r"sums to 6e\+201.* Divide them by their mean"),
+        ({"sample_weight": np.zeros(60)}, "sample_weight sums to 0: one weight at least must be above zero"),
         ({"mask": np.ones((60, 39), bool)}, r"Expected a mask of the same shape as X, \(60, 40\)"),
     ],
 )

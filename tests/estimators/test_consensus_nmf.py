@@ -85,7 +85,7 @@ def test_a_restart_is_an_nmf_with_its_seed(model, planted_counts):
     table = model.restarts_
     assert len(np.unique(table.seed)) == len(table) == 40
     at = table.of(3)[2]
-    single = NMF(3, init="random", random_state=int(table.seed[at]), max_iter=1000, n_jobs=1)
+    single = NMF(3, init="random", random_state=int(table.seed[at]), max_iter=1000, tol=1e-6, n_jobs=1)
     single.fit(planted_counts / model.column_scale_)
     assert single.result_.history.loss[-1] == pytest.approx(table.loss[at], rel=1e-9)
     assert single.n_iter_ == table.n_iter[at]
@@ -93,7 +93,7 @@ def test_a_restart_is_an_nmf_with_its_seed(model, planted_counts):
 
 @pytest.mark.parametrize("resample", [None, "poisson", "bootstrap"])
 def test_a_restart_under_kullback_leibler_is_an_nmf_of_its_data_with_its_seed(planted_counts, resample):
-    options = {"beta_loss": "kullback-leibler", "max_iter": 1000}
+    options = {"beta_loss": "kullback-leibler", "max_iter": 1000, "tol": 1e-6}
     model = ConsensusNMF(3, n_init=2, resample=resample, random_state=0, **options).fit(planted_counts)
     table = model.restarts_
     X, weight = planted_counts, None

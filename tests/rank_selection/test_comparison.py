@@ -117,7 +117,7 @@ def test_missing_entries_do_not_mislead_the_judge(rng):
     [compare_ranks, partial(nonneg.estimate_rank, method=HELD_OUT)],
     ids=["comparison", HELD_OUT],
 )
-@pytest.mark.usefixtures("no_collector")
+@pytest.mark.usefixtures("ctrl_c")
 def test_control_c_in_one_of_many_fits_ends_all(find):
     # Seconds of fits, each of which would return its best so far; the first call imports what they need.
     find(np.random.default_rng(0).random((20, 12)), candidates=[2, 3], rng=0)

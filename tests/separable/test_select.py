@@ -54,7 +54,7 @@ from nonneg.separable.registry import split_params
         ({"memory_limit": "8 GB", "method": "fast-gradient"}, "memory_limit must be a number of bytes"),
         ({"callback": 3, "method": "merit"}, "callback must be None or a function"),
         ({"checkpoint": 3, "method": "merit"}, "checkpoint must be None or the path"),
-        ({"centered": "no", "method": "merit"}, "centered must be bool, got 'no'"),
+        ({"centered": "no", "method": "merit"}, "centered must be True or False, got 'no'"),
         (
             {"centered": True, "method": "snpa"},
             "centered=True applies to the projection .* pass reduce=",

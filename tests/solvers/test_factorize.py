@@ -104,7 +104,12 @@ BAD = {
         InvalidParameterError,
         "sequence of indices",
     ),
-    "solver of another kind": (X, {"solver": ["hals"]}, InvalidParameterError, "solver must be str, got"),
+    "solver of another kind": (
+        X,
+        {"solver": ["hals"]},
+        InvalidParameterError,
+        "solver must be a string, got",
+    ),
     "no threads": (
         X,
         {"n_jobs": 0},

@@ -103,7 +103,7 @@ class RestartTable:
     n_components, number : array of int
         Rank, and number of the restart within it.
     seed : array of uint32
-        What its random numbers come from: ``NMF(k, init="random", tol=1e-6, random_state=seed)`` repeats one.
+        What its random numbers come from: ``NMF(k, init="random", tol=tol, random_state=seed)`` repeats it.
     loss : array
         Its final loss.
     n_iter : array of int

@@ -296,8 +296,8 @@ def _checked_weights(weights: Any, n_rows: int) -> Array:
     # They count rows, exactly up to 2^53; products of small ones vanish.
     if not 1e-100 <= weights.max() <= weights.sum() <= 2.0**53:
         raise InvalidParameterError(
-            f"The entries of sample_weight sum to {weights.sum():.3g}: at least one must be positive, and "
-            "none may be huge or tiny. Divide them by their mean: only the unit of the loss changes."
+            f"sample_weight sums to {weights.sum():.3g}: one weight at least must be above zero, and none "
+            "may be huge or tiny. Divide them by their mean: only the unit of the loss changes."
         )
     return weights
 

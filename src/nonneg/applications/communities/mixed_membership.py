@@ -81,7 +81,7 @@ class MixedMembership(SavableEstimator):
         Whether edges from a node to itself are dropped (a warning counts them) or stay on the diagonal.
     tol : float or None
         "merit" and "fast-gradient": the duality gap at which to stop; None is the authors' value for graphs,
-        0.25, for MERIT. "nmf" and "poisson": that of `nonneg.NMF`; None is 1e-4.
+        0.25, for MERIT. "nmf" and "poisson": that of `nonneg.factorize`, with its default.
     max_iter : int or None
         Maximum number of iterations; None is 120 for MERIT and 200 for NMF.
     method_params : dict or None
