@@ -31,7 +31,7 @@ NUMBER = re.compile(
     r"|\b\d+k?\b (?:iterations|\w+ per second)"
 )
 WORDS = "two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|fifty|hundred|a thousand"
-PARTS = "half|third|quarter|fifth|sixth|seventh|eighth|ninth|tenth|twelfth|sixteenth"
+PARTS = "half|third|quarter|fifth|sixth|seventh|eighth|ninth|tenth|twelfth|fourteenth|sixteenth"
 LESS = r"(?:the |of )(?:[\w']+ )?(?:time|error|memory|cost)\b"
 PEERS = (
     r"scikit-learn|cNMF|BERTopic|KeyNMF|SigProfiler\w*|nimfa|tensorly|PLANC|librosa|gensim|any|all|other\w*"
