@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -19,19 +19,24 @@ from nonneg.exceptions import InvalidParameterError
 KINDS: dict[str, tuple[str, Any]] = {
     "bool": ("True or False", (bool, np.bool_)),
     "str": ("a string", str),
+    "float": ("a number", Real),
     "Mapping[str, Any]": ("a dict", Mapping),
+    "Sequence[str]": ("a list of names", (Sequence, np.ndarray)),
     "None": ("None", type(None)),
 }
 
 
 def typed(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Refuse flags, names and dicts of another type; other parameters are checked where they are used."""
+    """Refuse flags, names and collections of other types; numbers alone are checked with their range."""
     for name, annotation in inspect.get_annotations(function).items():
-        kinds = annotation.split(" | ")
-        if name in given and KINDS.keys() >= {*kinds}:
-            words, types = zip(*(KINDS[kind] for kind in kinds), strict=True)
-            if not isinstance(given[name], types):
-                raise InvalidParameterError(f"{name} must be {' or '.join(words)}, got {given[name]!r}.")
+        kinds = [KINDS[kind] for kind in annotation.split(" | ") if kind in KINDS]
+        whole = len(kinds) == annotation.count(" | ") + 1 and {word for word, _ in kinds} - {
+            "a number",
+            "None",
+        }
+        if whole and not isinstance(given.get(name), tuple(kind for _, kind in kinds)):
+            words = " or ".join(word for word, _ in kinds)
+            raise InvalidParameterError(f"{name} must be {words}, got {given[name]!r}.")
 
 
 def is_number(value: Any) -> bool:
