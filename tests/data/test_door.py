@@ -117,7 +117,7 @@ def test_an_unknown_word_for_missing_is_refused():
         (np.ones((10, 1)), ShapeError, "one weight per sample"),
         (np.where(np.arange(10) == 3, -1.0, 1.0), InvalidParameterError, r"sample_weight\[3\] is -1.0"),
         (np.where(np.arange(10) == 3, np.nan, 1.0), InvalidParameterError, r"sample_weight\[3\] is nan"),
-        (np.zeros(10), InvalidParameterError, "at least one must be positive"),
+        (np.zeros(10), InvalidParameterError, "one weight at least must be above zero"),
     ],
 )
 def test_bad_weights_are_refused(weights, kind, words):
