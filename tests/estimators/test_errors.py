@@ -29,7 +29,7 @@ def fitted(X, deviations, k=2, **options):
 @pytest.mark.parametrize("method", ["displacement", "bootstrap"])
 def test_intervals_cover_what_was_planted_about_as_often_as_they_say(method):
     covered = []
-    for seed in range(3):
+    for seed in range(2):
         X, deviations, W, H = planted(seed=seed)
         model = fitted(X, deviations)
         errors = estimate_errors(model, X, uncertainty=deviations, method=method, n_resamples=60, rng=seed)
@@ -42,7 +42,7 @@ def test_intervals_cover_what_was_planted_about_as_often_as_they_say(method):
             assert errors.recurrence.tolist() == [1.0, 1.0]
             of_W = (errors.W_low <= W[:, order] * scale) & (W[:, order] * scale <= errors.W_high)
             assert 0.8 <= of_W.mean() <= 0.99
-    # 48 entries, whose standard error is 0.04.
+    # 32 entries, whose standard error is 0.05.
     assert 0.8 <= np.mean(covered) <= 1.0
 
 
@@ -81,7 +81,7 @@ def test_more_noise_and_a_higher_level_give_wider_intervals():
     model = fitted(X, deviations)
 
     def width(factor, level):
-        options = {"n_resamples": 40, "rng": 0, "level": level}
+        options = {"n_resamples": 20, "rng": 0, "level": level}
         errors = estimate_errors(model, X, uncertainty=factor * deviations, **options)
         return np.mean(errors.H_high - errors.H_low)
 

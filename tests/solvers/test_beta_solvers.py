@@ -26,7 +26,7 @@ def losses(run):
 
 def test_solvers_reach_one_optimum_near_the_truth(rng):
     # Started beside the planted factors, all descend into the same valley.
-    W, Ht = rng.gamma(0.7, size=(40, 3)) + 0.05, rng.gamma(0.7, size=(30, 3)) + 0.05
+    W, Ht = rng.gamma(0.7, size=(20, 2)) + 0.05, rng.gamma(0.7, size=(15, 2)) + 0.05
     data = as_data_matrix(rng.poisson(20 * W @ Ht.T).astype(float))
     options = {"penalties": NONE, "beta": 1.0, "tol": 0}
     runs = [

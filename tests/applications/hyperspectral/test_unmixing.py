@@ -84,7 +84,7 @@ def test_the_order_in_memory_does_not_matter(cube, planted, order, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["auto", "smoothed-spa"])
-@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("rows", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_blocks_give_the_same_answer(cube, monkeypatch, rows, method):
     model = Unmixing(K, method=method, random_state=0)
     whole = model.fit(cube).abundances_
@@ -99,9 +99,8 @@ def test_a_mapped_scene_is_not_held_in_memory(tmp_path, monkeypatch):
     for row in range(shape[0]):
         scene[row] = np.random.default_rng(row).dirichlet(np.full(3, 0.2), shape[1]) @ spectra
     scene.flush()
+    model = Unmixing(3, random_state=0).fit(scene[:20])  # what is loaded once is loaded
     del scene
-    model = Unmixing(3, random_state=0)
-    model.fit(read_cube(tmp_path / "big.npy"))  # what is loaded once is loaded
     tracemalloc.start()
     model.fit(read_cube(tmp_path / "big.npy"))
     peak = tracemalloc.get_traced_memory()[1]
@@ -219,6 +218,7 @@ def test_published_endmembers_of_real_scenes(name, load, angle, rmse):
     assert model.certificate_["pure-pixels"].verdict == "holds"
 
 
+@pytest.mark.slow
 def test_exchanges_explain_the_pavia_crop_better_than_extreme_pixels():
     if not store.is_available("paviaU_sub50"):
         pytest.skip("the crop of Pavia University is not on this machine")
@@ -256,14 +256,13 @@ def test_mixed_purest_pixels_fail_and_minimum_volume_does_not_need_them():
     assert errors[1] < 0.5 * errors[0]
 
 
-def test_endmembers_are_never_zero_nor_brighter_than_pixels():
+@pytest.mark.parametrize("k", [2, 5, pytest.param(9, marks=pytest.mark.slow)])
+def test_endmembers_are_never_zero_nor_brighter_than_pixels(k):
     scene = scene_like(30, 30, n_bands=30, n_materials=3, snr=20, rng=1)
     cube = scene.X.reshape(30, 30, 30)
-    for k in (2, 5, 9):
-        model = Unmixing(k, random_state=0).fit(cube)
-        norms = np.linalg.norm(model.endmembers_, axis=1)
-        assert norms.min() > 0
-        assert norms.max() <= np.linalg.norm(cube, axis=2).max() * (1 + 1e-9)
+    norms = np.linalg.norm(Unmixing(k, random_state=0).fit(cube).endmembers_, axis=1)
+    assert norms.min() > 0
+    assert norms.max() <= np.linalg.norm(cube, axis=2).max() * (1 + 1e-9)
 
 
 def test_a_dim_endmember_is_said():
