@@ -10,6 +10,7 @@ import scipy.optimize
 import scipy.stats
 
 from nonneg import NMF, estimate_errors
+from nonneg._compiled import instruction_set
 from nonneg.exceptions import InvalidParameterError, NonnegError, UnsupportedError
 
 
@@ -121,4 +122,5 @@ def test_a_fit_with_uncertainties_needs_at_most_three_times_the_memory_of_the_da
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak <= 3.0 * X.nbytes
+    # Array code, without the core, has the Gram matrices of all rows at once, and copies of them.
+    assert peak <= (4.0 if instruction_set() == "none" else 3.0) * X.nbytes
