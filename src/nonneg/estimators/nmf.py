@@ -234,18 +234,7 @@ class NMF(FactorizingEstimator):
         H : array of shape (n_components, n_features), optional
             Initial H.
         {sample_weight}
-        mask : bool array or sparse matrix of shape (n_samples, n_features), optional
-            True where observed.
-        entry_weight : array, sparse matrix or pair, of shape (n_samples, n_features), optional
-            A nonnegative weight for every entry, by which its divergence is multiplied; 0 marks a missing
-            one. Entries that a sparse matrix does not store have weight 0, or that of a pair
-            ``(matrix, weight)``. Products of a weight of the sample and one of the feature cost no more than
-            none.
-        uncertainty : array, sparse matrix or pair, of shape (n_samples, n_features), optional
-            The standard deviation of every entry, instead of ``entry_weight = 1 / uncertainty ** 2``. The
-            loss is then half of what source apportionment calls Q. Infinity marks a missing entry.
-        frozen_components : sequence of int, optional
-            Rows of `H` that are kept fixed.
+        {function: mask, entry_weight, uncertainty, frozen_components}
 
         Returns
         -------

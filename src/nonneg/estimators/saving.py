@@ -160,10 +160,8 @@ class SavableEstimator(BaseEstimator):
     _function: ClassVar[Any] = None  # the function behind the estimator, which describes its parameters
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        documented(cls, vars(cls).get("_function"))
-        for member in vars(cls).values():
-            if isinstance(member, FunctionType):
-                documented(member)
+        for member in (cls, *(member for member in vars(cls).values() if isinstance(member, FunctionType))):
+            documented(member, vars(cls).get("_function"))
         super().__init_subclass__(**kwargs)
 
     @classmethod
