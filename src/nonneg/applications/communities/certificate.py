@@ -7,6 +7,7 @@ from typing import Any
 from nonneg.applications.communities.eigenvectors import Eigenpairs
 from nonneg.applications.communities.methods import METHODS, STANDS_OUT, Search
 from nonneg.applications.communities.number import EIGENGAP
+from nonneg.certificates.bounds import upper
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 
 # Residuals of eigenvectors above this share of the largest eigenvalue are more than rounding.
@@ -59,8 +60,8 @@ def _number(count: dict[str, Any]) -> Statement:
 
 def _eigenvectors(pairs: Eigenpairs) -> Statement:
     sentence = (
-        f"The {len(pairs.values)} leading eigenvectors satisfy A v = value v up to {pairs.residual:.2g} of "
-        "the largest eigenvalue."
+        f"The {len(pairs.values)} leading eigenvectors satisfy A v = value v up to "
+        f"{upper(pairs.residual, 2)} of the largest eigenvalue."
     )
     verdict = Verdict.HOLDS if pairs.residual <= PRECISE else Verdict.FAILS
     quantities = {"largest_value": float(pairs.values[0]), "last_value": float(pairs.values[-1])}
