@@ -70,8 +70,13 @@ def checked_verbose(value: Any) -> int:
     return int(value)
 
 
+def checked_path(value: Any, words: str = "path must be the path of a file") -> Path:
+    """Return a path."""
+    if not isinstance(value, str | PathLike) or "\0" in str(value):
+        raise InvalidParameterError(f"{words}, got {value!r}.")
+    return Path(value)
+
+
 def checked_checkpoint(value: Any) -> Path | None:
     """Return the folder of the checkpoints."""
-    if not (value is None or isinstance(value, str | PathLike)) or "\0" in str(value):
-        raise InvalidParameterError(f"checkpoint must be None or the path of a folder, got {value!r}.")
-    return None if value is None else Path(value)
+    return value if value is None else checked_path(value, "checkpoint must be None or the path of a folder")

@@ -107,7 +107,7 @@ def test_a_full_disk_leaves_the_old_file(model, largest_file, tmp_path):
 def test_a_folder_that_is_not_there(model, tmp_path):
     with pytest.raises(OutputError, match="could not be written"):
         model.save(tmp_path / "nowhere" / "m.npz")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileFormatError, match=r"m.npz cannot be read: No such file"):
         nonneg.load(tmp_path / "m.npz")
 
 

@@ -92,9 +92,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def guarded(call: Callable[[], int], *, debug: bool = False) -> int:
     """Call a program; what went wrong is told in one line and by the exit code."""
-    for name in ("stdout", "stderr"):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the shell, as by >&-
-            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (open as long as the process)
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 (open as long as the process)
     try:
         with _interruptions() as received:
             code = call()

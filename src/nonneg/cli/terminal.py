@@ -10,12 +10,12 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nonneg.exceptions import MissingDependencyError
+from nonneg.exceptions import MissingDependencyError, OutputError
 
 if TYPE_CHECKING:
     from nonneg.report.record import Record
@@ -92,19 +92,28 @@ def standard_input_as_file(options: argparse.Namespace) -> Iterator[None]:
 def _write(text: str) -> None:
     text = harmless(text)
     try:
-        sys.stdout.write(text + "\n")
-    except UnicodeEncodeError:
-        # A terminal or a pipe in an old encoding: what it cannot show must not cost the results.
-        encoding = sys.stdout.encoding
-        sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
-    sys.stdout.flush()
+        try:
+            sys.stdout.write(text + "\n")
+        except UnicodeEncodeError:
+            # A terminal or a pipe in an old encoding: what it cannot show must not cost the results.
+            encoding = sys.stdout.encoding
+            sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        where = (
+            f"The results are in {outcome.files[0].parent}" if outcome.files else "No results were written"
+        )
+        raise OutputError(f"Standard output cannot be written: {error.strerror}. {where}.") from error
 
 
 def note(text: str) -> None:
     """Write a line that is not part of the result: what happens, or what went wrong."""
     unfinished = "\r\x1b[K" * sys.stderr.isatty()  # a line of progress, which this one replaces
-    sys.stderr.write(f"{unfinished}{harmless(text)}\n")
-    sys.stderr.flush()
+    with suppress(OSError):  # that nobody can be told is no reason to end a fit
+        sys.stderr.write(f"{unfinished}{harmless(text)}\n")
+        sys.stderr.flush()
 
 
 def progress(text: str) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from nonneg._arguments import checked_count
 from nonneg._typing import FloatArray, IntArray
+from nonneg.exceptions import InvalidParameterError
 
 
 @dataclass(frozen=True)
@@ -90,3 +94,12 @@ class PlantedData:
     H: FloatArray
     W: FloatArray | None = None
     labels: IntArray | None = None
+
+
+def check_numbers(generator: Callable[..., Any], given: Mapping[str, Any], lowest: int = 1) -> None:
+    """Refuse arguments that are no integers of at least `lowest`, or no numbers, as they are annotated."""
+    for name, annotation in inspect.get_annotations(generator).items():
+        if annotation == "int":
+            checked_count(name, given[name], lowest)
+        elif annotation == "float" and not isinstance(given[name], Real):
+            raise InvalidParameterError(f"{name} must be a number, got {given[name]!r}.")

@@ -10,7 +10,7 @@ from nonneg._arguments import checked_count, checked_nonnegative
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
 from nonneg.datasets.dataset import PlantedData
-from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
+from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError, as_data_errors
 
 WEIGHTS = ("binary", "uniform")
 FEATURES = ("sparse", "uniform", "signed")
@@ -64,8 +64,7 @@ def purification_data(
         paper's x*, one per row).
     """
     for name, value, known in (("weights", weights, WEIGHTS), ("noise", noise, NOISES)):
-        if value not in known:
-            raise UnknownNameError.of(name, value, known)
+        UnknownNameError.check(name, value, known)
     n_samples = checked_count("n_samples", n_samples, 0)
     m, n = checked_count("n_features", n_features), checked_count("n_components", n_components)
     noise_level = checked_nonnegative("noise_level", noise_level)
@@ -93,12 +92,12 @@ def purification_data(
 def true_features(features: Any, n: int, m: int, rng: np.random.Generator) -> FloatArray:
     """Return n true features of length m: drawn by name, or the array."""
     if not isinstance(features, str):
-        H = np.array(features, dtype=np.float64)
+        with as_data_errors("features"):
+            H = np.array(features, dtype=np.float64)
         if H.shape != (n, m):
             raise ShapeError(f"Expected features of shape ({n}, {m}), got {H.shape}.")
         return H
-    if features not in FEATURES:
-        raise UnknownNameError.of("features", features, FEATURES)
+    UnknownNameError.check("features", features, FEATURES)
     if features == "sparse":
         H = rng.random((n, m)) * (rng.random((n, m)) < 0.1)
         H[np.arange(n), rng.integers(m, size=n)] += 0.5

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from nonneg._arguments import is_number
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray, IntArray
-from nonneg.exceptions import InvalidParameterError
+from nonneg.datasets.dataset import check_numbers
+from nonneg.exceptions import InvalidParameterError, as_data_errors
 
 _BLOCK = 1 << 16
 
@@ -79,8 +80,11 @@ def separable_dirichlet(
     The setting of figures 4 and 5 and table I of the MERIT paper. Points are drawn in blocks: a million
     of them need little more memory than they occupy.
     """
+    check_numbers(separable_dirichlet, locals(), lowest=0)
     check_counts(n_samples, n_features, n_components)
     check_ratio(snr)
+    with as_data_errors("dtype"):
+        dtype = np.dtype(dtype)
     if not is_number(alpha) or not 0 < alpha < math.inf:
         raise InvalidParameterError(f"alpha must be a finite number above 0, got {alpha!r}.")
     rng = generator(rng)

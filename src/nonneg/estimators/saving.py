@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import InvalidParameterError as RejectedParameterError
 from sklearn.utils.validation import check_is_fitted
 
+from nonneg._arguments import checked_path
 from nonneg._arrays import to_numpy, write_npz
 from nonneg._version import __version__
 from nonneg.estimators.documentation import documented
@@ -201,7 +202,7 @@ class SavableEstimator(BaseEstimator):
         header = pack_model(self, file)
         file.arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         try:
-            write_npz(Path(path), file.arrays)
+            write_npz(checked_path(path), file.arrays)
         except OSError as error:
             raise OutputError(
                 f"The model could not be written to {path}: {error}. What was there before is unchanged. "
@@ -397,7 +398,10 @@ def from_plain(plain: Any, file: File, name: str) -> Any:
 
 def read_model(path: str | os.PathLike[str], classes: Classes) -> Any:
     """Read a model that `save` wrote."""
-    content = Path(path).read_bytes()
+    try:
+        content = checked_path(path).read_bytes()
+    except OSError as error:
+        raise FileFormatError(f"{path} cannot be read: {error.strerror}.") from error
     if not zipfile.is_zipfile(io.BytesIO(content)):
         raise FileFormatError(
             f"{path} is not a saved model, or it is truncated. Save it again with model.save(path)."

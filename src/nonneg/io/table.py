@@ -37,6 +37,7 @@ class ReadOptions:
     columns: tuple[str, ...] | None = None  # the features; None for all
     drop: tuple[str, ...] = ()  # columns to leave out
     label: str | None = None  # the column of labels, which is not a feature
+    known: tuple[str, ...] = ()  # features of a model: columns of other names may contain text
 
     def __post_init__(self) -> None:
         if self.delimiter == r"\t":  # as a shell passes it on
@@ -49,8 +50,12 @@ class ReadOptions:
 
     @property
     def mentioned(self) -> tuple[str, ...]:
-        """The columns that the caller speaks of."""
+        """The columns that the user speaks of."""
         return (*(self.columns or ()), *self.drop, *([] if self.label is None else [self.label]))
+
+    def lacks_all(self, names: Sequence[str] | None) -> bool:
+        """Tell whether no column has the name of a feature of the model."""
+        return bool(self.known) and names is not None and not set(names) & set(self.known)
 
     def places(
         self, names: Sequence[str] | None, n_columns: int, source: str
@@ -60,6 +65,8 @@ class ReadOptions:
         chosen = list(range(n_columns))
         if self.columns is not None:
             chosen = sorted({_place(one, names, n_columns, "--columns", source) for one in self.columns})
+        elif self.known and names is not None and not self.lacks_all(names):
+            chosen = [at for at, name in enumerate(names) if name in self.known]
         left_out = {_place(one, names, n_columns, "--drop", source) for one in self.drop} | {label}
         columns = [at for at in chosen if at not in left_out]
         if not columns:

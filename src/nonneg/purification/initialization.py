@@ -119,7 +119,7 @@ def checked_init(init: Any, n_columns: int) -> FloatArray:
         if np.iscomplexobj(init):
             raise TypeError
         H = np.array(init, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         described = repr(init) if isinstance(init, str) else type(init).__name__
         raise InvalidParameterError(
             f"init must be an array of numbers, one feature per row, got {described}. "

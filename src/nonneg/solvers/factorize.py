@@ -356,10 +356,11 @@ def run_factorization(
 
 def check_numbers(max_iter: Any, tol: Any, alpha_W: Any, alpha_H: Any, l1_ratio: Any) -> None:
     """Reject numbers out of range."""
-    if max_iter != math.inf and checked_nonnegative("max_iter", max_iter) != int(max_iter):
+    endless = isinstance(max_iter, float) and max_iter == math.inf
+    if not endless and checked_nonnegative("max_iter", max_iter) != int(max_iter):
         raise InvalidParameterError(f"max_iter must be a whole number, got {max_iter!r}.")
     for name, value in {"tol": tol, "alpha_W": alpha_W, "alpha_H": alpha_H, "l1_ratio": l1_ratio}.items():
-        if name != "alpha_H" or value != "same":
+        if name != "alpha_H" or not (isinstance(value, str) and value == "same"):
             checked_nonnegative(name, value)
     if l1_ratio > 1:
         raise InvalidParameterError(f"l1_ratio must be a number between 0 and 1, got {l1_ratio!r}.")
