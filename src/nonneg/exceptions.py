@@ -119,7 +119,5 @@ def as_data_errors(name: str = "X") -> Iterator[None]:
         raise DataTypeError(f"{said}{error}") from error
     except (ValueError, OverflowError) as error:
         if "inhomogeneous" in str(error):
-            raise ShapeError(
-                f"Expected {name} as a table, got rows of different lengths."
-            ) from error
+            raise ShapeError(f"Expected {name} as a table, got rows of different lengths.") from error
         raise (ShapeError if "features, but" in str(error) else InvalidDataError)(f"{said}{error}") from error
