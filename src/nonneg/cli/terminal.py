@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nonneg.exceptions import MissingDependencyError, OutputError
+from nonneg.exceptions import MissingDependencyError
 
 if TYPE_CHECKING:
     from nonneg.report.record import Record
@@ -92,20 +92,17 @@ def standard_input_as_file(options: argparse.Namespace) -> Iterator[None]:
 def _write(text: str) -> None:
     text = harmless(text)
     try:
-        try:
-            sys.stdout.write(text + "\n")
-        except UnicodeEncodeError:
-            # A terminal or a pipe in an old encoding: what it cannot show must not cost the results.
-            encoding = sys.stdout.encoding
-            sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        where = (
-            f"The results are in {outcome.files[0].parent}" if outcome.files else "No results were written"
-        )
-        raise OutputError(f"Standard output cannot be written: {error.strerror}. {where}.") from error
+        sys.stdout.write(text + "\n")
+    except UnicodeEncodeError:
+        # A terminal or a pipe in an old encoding: what it cannot show must not cost the results.
+        encoding = sys.stdout.encoding
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+    sys.stdout.flush()
+
+
+def state() -> str:
+    """Say whether results were written."""
+    return "the results were written" if outcome.files else "nothing was written"
 
 
 def note(text: str) -> None:

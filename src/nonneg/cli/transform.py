@@ -110,8 +110,6 @@ def opened_model(folder: Path) -> tuple[Any, Path]:
         )
     try:
         return load(path), path
-    except OSError as error:
-        raise FileFormatError(f"{path} cannot be read: {error.strerror or error}.") from error
     except FileFormatError as error:
         if path.suffix == ".npz":
             raise

@@ -89,7 +89,7 @@ def mixed_membership_graph(
     .. [2] Rohe, Tao, Han & Binkiewicz (2018), Journal of Machine Learning Research 19 (drawing edge by edge).
     """
     check_numbers(mixed_membership_graph, locals(), lowest=0)
-    if n_communities < 1 or n_pure < 0 or n_nodes < max(2, n_communities * n_pure):
+    if n_communities < 1 or n_nodes < max(2, n_communities * n_pure):
         raise InvalidParameterError(
             f"Expected at least one community and n_communities * n_pure nodes, got n_nodes={n_nodes}, "
             f"n_communities={n_communities}, n_pure={n_pure}."
@@ -98,10 +98,9 @@ def mixed_membership_graph(
         alphas = np.asarray(alpha, dtype=np.float64)
     if alphas.ndim and alphas.shape != (n_communities,):
         raise ShapeError(f"Expected alpha as one number or of shape ({n_communities},), got {alphas.shape}.")
-    if not 0 < mean_degree < n_nodes or not alphas.min() > 0 or not between >= 0:
+    if not 0 < mean_degree < n_nodes or not alphas.min() > 0:
         raise InvalidParameterError(
-            f"mean_degree must be above 0 and below n_nodes, alpha above 0, and between at least 0, got "
-            f"{mean_degree}, {alpha} and {between}."
+            f"Expected alpha above 0 and mean_degree below n_nodes={n_nodes}, got {alpha} and {mean_degree}."
         )
     rng = generator(rng)
     memberships = rng.dirichlet(np.broadcast_to(alphas, (n_communities,)), size=n_nodes)

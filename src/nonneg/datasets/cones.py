@@ -56,8 +56,8 @@ def circular_cones(
     .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 6 and section VI-A.
     """
     check_numbers(circular_cones, locals())
-    if not 0 < size_angle < np.inf:
-        raise InvalidParameterError(f"size_angle must be a number above 0, got {size_angle!r}.")
+    if size_angle == 0:
+        raise InvalidParameterError("size_angle must be a number above 0, got 0.")
     rng = generator(rng)
     axes = equiangular_directions(n_cones, n_features, 4 * size_angle + EXTRA_ANGLE, rng=rng)
     labels = rng.integers(n_cones, size=n_samples)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from numbers import Real
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import checked_count
+from nonneg._arguments import checked_count, checked_nonnegative, is_number
 from nonneg._typing import FloatArray, IntArray
 from nonneg.exceptions import InvalidParameterError
 
@@ -99,7 +99,12 @@ class PlantedData:
 def check_numbers(generator: Callable[..., Any], given: Mapping[str, Any], lowest: int = 1) -> None:
     """Refuse arguments that are no integers of at least `lowest`, or no numbers, as they are annotated."""
     for name, annotation in inspect.get_annotations(generator).items():
+        value = given.get(name)
         if annotation == "int":
-            checked_count(name, given[name], lowest)
-        elif annotation == "float" and not isinstance(given[name], Real):
-            raise InvalidParameterError(f"{name} must be a number, got {given[name]!r}.")
+            checked_count(name, value, lowest)
+        elif annotation == "float":
+            checked_nonnegative(name, value)
+        elif (
+            annotation == "float | None" and value is not None and not (is_number(value) and abs(value) < inf)
+        ):
+            raise InvalidParameterError(f"{name} must be None or a finite number, got {value!r}.")

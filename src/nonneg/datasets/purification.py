@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import checked_count, checked_nonnegative
+from nonneg._arguments import checked_count
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
-from nonneg.datasets.dataset import PlantedData
+from nonneg.datasets.dataset import PlantedData, check_numbers
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError, as_data_errors
 
 WEIGHTS = ("binary", "uniform")
@@ -65,15 +65,14 @@ def purification_data(
     """
     for name, value, known in (("weights", weights, WEIGHTS), ("noise", noise, NOISES)):
         UnknownNameError.check(name, value, known)
-    n_samples = checked_count("n_samples", n_samples, 0)
+    check_numbers(purification_data, locals(), lowest=0)
     m, n = checked_count("n_features", n_features), checked_count("n_components", n_components)
-    noise_level = checked_nonnegative("noise_level", noise_level)
     if noise == "none" and noise_level > 0:
         raise InvalidParameterError(
             f"noise_level={noise_level:g} contradicts noise='none'. Choose a noise model: "
             f"{', '.join(NOISES[1:])}."
         )
-    if not 0 < checked_nonnegative("sparsity", sparsity) <= n:
+    if not 0 < sparsity <= n:
         raise InvalidParameterError(f"sparsity must be above 0 and at most n_components={n}, got {sparsity}.")
     rng = generator(rng)
     H = true_features(features, n, m, rng)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nonneg._arguments import checked_nonnegative
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
 from nonneg.datasets.dataset import PlantedData, check_numbers
-from nonneg.datasets.separable import check_ratio
 from nonneg.exceptions import InvalidParameterError
 
 
@@ -56,9 +54,6 @@ def scene_like(
         counts, about 1000 to 9000.
     """
     check_numbers(scene_like, locals())
-    checked_nonnegative("noise", noise)
-    checked_nonnegative("brightness", brightness)
-    check_ratio(snr)
     if not 1.0 / n_materials < purity <= 1.0 and n_materials > 1:
         raise InvalidParameterError(
             f"purity must be above 1 / n_materials = {1 / n_materials:.3g} and at most 1, got {purity!r}."

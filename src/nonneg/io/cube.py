@@ -275,10 +275,8 @@ def _opened(path: Path, *, library: bool) -> tuple[Any, dict[str, str]]:
     stored_shape = tuple(shape[axis] for axis in axes)
     first, n_bytes = int(entries["header offset"]), math.prod(shape) * int(code[1])
     if first + n_bytes > (size := numbers.stat().st_size):
-        raise FileFormatError(
-            f"{numbers} has {size} bytes, but {header} describes {n_bytes} from byte {first} on. It is "
-            "truncated, or the header is wrong: copy both again."
-        )
+        words = f"{size} of the {first + n_bytes} bytes that {header.name} describes"
+        raise FileFormatError(f"{numbers} has {words}: one of the two is damaged. Copy both again.")
     values = np.memmap(numbers, order + code, "r", first, stored_shape)
     return values.transpose(np.argsort(axes)), entries
 

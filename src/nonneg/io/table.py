@@ -53,10 +53,6 @@ class ReadOptions:
         """The columns that the user speaks of."""
         return (*(self.columns or ()), *self.drop, *([] if self.label is None else [self.label]))
 
-    def lacks_all(self, names: Sequence[str] | None) -> bool:
-        """Tell whether no column has the name of a feature of the model."""
-        return bool(self.known) and names is not None and not set(names) & set(self.known)
-
     def places(
         self, names: Sequence[str] | None, n_columns: int, source: str
     ) -> tuple[list[int], int | None]:
@@ -65,8 +61,8 @@ class ReadOptions:
         chosen = list(range(n_columns))
         if self.columns is not None:
             chosen = sorted({_place(one, names, n_columns, "--columns", source) for one in self.columns})
-        elif self.known and names is not None and not self.lacks_all(names):
-            chosen = [at for at, name in enumerate(names) if name in self.known]
+        elif names is not None:
+            chosen = [at for at, name in enumerate(names) if name in self.known] or chosen
         left_out = {_place(one, names, n_columns, "--drop", source) for one in self.drop} | {label}
         columns = [at for at in chosen if at not in left_out]
         if not columns:

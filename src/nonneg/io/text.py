@@ -123,12 +123,10 @@ def _entries(
         numbers.append(number)
         names += [cell.strip() for cell in cells[:first]]
         labels += [] if label is None else [cells[label + first].strip()]
+    if bad and header and options.known and not set(header) & set(options.known):
+        raise FileFormatError(f"{path} has no feature of the model, such as {options.known[0]!r}.")
     if bad:
-        problem = _bad_columns(path, bad, header, has_index)
-        if options.lacks_all(header):
-            some = ", ".join(map(repr, options.known[:5]))
-            problem = FileFormatError(f"{path} has none of the features of the model, such as {some}.")
-        raise problem
+        raise _bad_columns(path, bad, header, has_index)
     if not entries:
         raise _no_rows(path)
     return Table(
