@@ -60,12 +60,13 @@ def eckart_young_statement(data: DataMatrix, W: SampleArray, Ht: Array) -> State
         verdict = Verdict.HOLDS if exact else Verdict.NOT_VERIFIABLE
         return Statement(NAME, sentence, number, CLOSE, verdict, quantities)
     ratio = error / bound.relative_error
-    holds = ratio <= CLOSE
     sentence = (
         f"{lead} (Eckart and Young). The error is {100 * max(ratio - 1, 0.0):.3g}% above that lower bound; "
         f"within {100 * (CLOSE - 1):.3g}% counts as close."
     )
-    return Statement(NAME, sentence, ratio, CLOSE, Verdict.HOLDS if holds else Verdict.FAILS, quantities)
+    return Statement(
+        NAME, sentence, ratio, CLOSE, Verdict.HOLDS if ratio <= CLOSE else Verdict.FAILS, quantities
+    )
 
 
 def relative_frobenius_error(data: DataMatrix, W: SampleArray, Ht: Array) -> float:

@@ -102,7 +102,7 @@ def guarded(call: Callable[[], int], *, debug: bool = False) -> int:
     except SystemExit as request:  # argparse has said what was wrong, or has shown the help
         return request.code if isinstance(request.code, int) else 2
     except KeyboardInterrupt:
-        terminal.note(f"interrupted; {terminal.state()}")
+        terminal.note(f"interrupted; {terminal.WRITTEN[bool(terminal.outcome.files)]}")
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of the output has left, as `head` does. What is buffered has nowhere to go.
@@ -116,7 +116,7 @@ def guarded(call: Callable[[], int], *, debug: bool = False) -> int:
         if isinstance(error, MemoryError):
             sentence = f"not enough memory. Try --dtype float32, a sparse format or a smaller -k. {error}"
         elif not isinstance(error, NonnegError):  # such as a full disk behind standard output
-            sentence = f"{error}; {terminal.state()}"
+            sentence = f"{error}; {terminal.WRITTEN[bool(terminal.outcome.files)]}"
         terminal.note(f"nonneg: error: {' '.join(sentence.split())}")
         return 2
 

@@ -36,6 +36,7 @@ class Outcome:
 
 
 outcome = Outcome()
+WRITTEN = {True: "the results were written", False: "nothing was written"}
 
 
 def begin(*, json: bool) -> None:
@@ -98,11 +99,6 @@ def _write(text: str) -> None:
         encoding = sys.stdout.encoding
         sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
     sys.stdout.flush()
-
-
-def state() -> str:
-    """Say whether results were written."""
-    return "the results were written" if outcome.files else "nothing was written"
 
 
 def note(text: str) -> None:

@@ -22,7 +22,7 @@ from sklearn.utils._param_validation import InvalidParameterError as RejectedPar
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arguments import checked_path
-from nonneg._arrays import to_numpy, write_npz
+from nonneg._arrays import checked_indices, to_numpy, write_npz
 from nonneg._version import __version__
 from nonneg.estimators.documentation import documented
 from nonneg.exceptions import (
@@ -34,7 +34,6 @@ from nonneg.exceptions import (
     UnsafeFileError,
 )
 from nonneg.io.limits import check_archive
-from nonneg.io.table import check_format
 
 FORMAT, FORMAT_VERSION = "nonneg-model", 4
 # Parameters that belong to a process or a machine rather than to the model.
@@ -150,7 +149,7 @@ class Sparse(StoredArray):
         indices = StoredArray(n_entries, kind="i").read(None, file, f"{name}.indices")
         indptr = StoredArray(f"{name}.indptr", kind="i").read(None, file, f"{name}.indptr")
         matrix = self.matrix((data, indices, indptr), shape=tuple(plain))
-        check_format(matrix)
+        checked_indices(matrix, name)
         return matrix
 
 

@@ -275,8 +275,9 @@ def _opened(path: Path, *, library: bool) -> tuple[Any, dict[str, str]]:
     stored_shape = tuple(shape[axis] for axis in axes)
     first, n_bytes = int(entries["header offset"]), math.prod(shape) * int(code[1])
     if first + n_bytes > (size := numbers.stat().st_size):
-        words = f"{size} of the {first + n_bytes} bytes that {header.name} describes"
-        raise FileFormatError(f"{numbers} has {words}: one of the two is damaged. Copy both again.")
+        raise FileFormatError(
+            f"{numbers} has {size} of the {first + n_bytes} bytes that {header.name} describes."
+        )
     values = np.memmap(numbers, order + code, "r", first, stored_shape)
     return values.transpose(np.argsort(axes)), entries
 

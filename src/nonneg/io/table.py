@@ -11,12 +11,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from nonneg._arrays import checked_indices
 from nonneg._typing import SparseMatrix
 from nonneg.exceptions import (
     DataTypeError,
     FileFormatError,
     InvalidParameterError,
-    NonnegError,
     UnknownNameError,
 )
 
@@ -174,7 +174,7 @@ def checked_table(table: Table, source: str, kind: str) -> Table:
     if sparse.issparse(X):
         X = X if X.format in ("csr", "csc") else X.tocsr()
         with sound_sparse(source):
-            check_format(X)
+            checked_indices(X)
         if not X.has_canonical_format:
             if X.dtype.kind in "iu":
                 X = X.astype(np.float64)  # small integers would wrap around where entries are added up
@@ -203,15 +203,8 @@ def compressed_matrix(
         if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (indices, indptr)):
             raise ValueError("indices and indptr must be integers in one dimension")
         matrix = build((data, indices, indptr), shape=shape)
-        check_format(matrix)
+        checked_indices(matrix)
     return matrix
-
-
-def check_format(matrix: Any) -> None:
-    """Raise ValueError if a sparse matrix has impossible indices: compiled loops trust them, and crash."""
-    if bool((matrix.indptr[1:] < matrix.indptr[:-1]).any()):
-        raise ValueError("indptr must not fall")  # which SciPy asks only where the last one is not zero
-    matrix.check_format(full_check=True)
 
 
 @contextmanager
@@ -219,10 +212,10 @@ def sound_sparse(source: Any) -> Iterator[None]:
     """Explain what SciPy stumbles over while it builds and checks a sparse matrix."""
     try:
         yield
-    except NonnegError:
+    except FileFormatError:
         raise
     except Exception as error:
         raise FileFormatError(
             f"{source} contains no sound sparse matrix, but one with missing parts or impossible indices: "
-            f"{error}. Write it again from its source."
+            f"{error.__cause__ or error}. Write it again from its source."
         ) from error

@@ -67,9 +67,8 @@ def _read(stream: IO[str], usual_delimiter: str, options: ReadOptions, path: Pat
         if header is None and wanted:
             header, sampled, numbered = sampled[0], sampled[1:], numbered[1:]
     # A column that the caller speaks of is no column of row names.
-    mentioned = (
-        header is not None and len(header) == n_cells and header[0] in (*options.mentioned, *options.known)
-    )
+    named = (*options.mentioned, *options.known)
+    mentioned = header is not None and len(header) == n_cells and header[0] in named
     has_index = options.index is True or (
         options.index == "auto" and not mentioned and _looks_like_index(header, sampled, n_cells, parse)
     )

@@ -100,11 +100,10 @@ def read_sound(
         )
     if rate is not None and rate != own_rate:
         common = math.gcd(own_rate, checked_count("rate", rate))
-        # Eight bytes per sample, for the result, the filter, its spectrogram and the models of it.
+        # Eight bytes per sample: the result, the filter, its spectrogram and the models of it.
         if 32.0 * one.size * rate / own_rate > checked_memory(None):
             raise InvalidParameterError(
-                f"rate={rate} makes {one.size * rate / own_rate:.3g} samples of {name}, too many for this "
-                f"machine. Its own rate is {own_rate}: use a lower one."
+                f"rate={rate}: {name} has {own_rate} Hz, and this needs too much memory."
             )
         one = np.asarray(resample_poly(one, int(rate) // common, own_rate // common, axis=-1))
     return Sound(one, own_rate if rate is None else int(rate), n_channels, name, subtype)
