@@ -256,5 +256,5 @@ def test_entries_outside_of_a_saved_sparse_matrix_are_refused(part, low_rank, tm
     with np.load(path) as stored:
         array = stored[f"coefficients_.{part}"]
     rewritten(path, **{f"coefficients_.{part}": array + len(low_rank)})
-    with pytest.raises(FileFormatError, match="Damaged indices of the sparse coefficients_"):
+    with pytest.raises(FileFormatError, match=r"[Dd]amaged"):
         nonneg.load(path)

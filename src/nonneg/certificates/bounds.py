@@ -5,17 +5,13 @@ from __future__ import annotations
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 
-def upper(value: float, digits: int = 4) -> str:
+def upper(value: float, digits: int = 4, rounding: str = ROUND_CEILING) -> str:
     """Write an upper bound: never below the value."""
-    return _rounded(value, digits, ROUND_CEILING)
+    # The shortest decimal of the value: 0.1 stays 0.1.
+    decimal = Context(prec=digits, rounding=rounding).create_decimal(repr(float(value)))
+    return f"{float(decimal):.{digits}g}"
 
 
 def lower(value: float, digits: int = 4) -> str:
     """Write a lower bound: never above the value."""
-    return _rounded(value, digits, ROUND_FLOOR)
-
-
-def _rounded(value: float, digits: int, rounding: str) -> str:
-    # The shortest decimal of the value: 0.1 stays 0.1.
-    decimal = Context(prec=digits, rounding=rounding).create_decimal(repr(float(value)))
-    return f"{float(decimal):.{digits}g}"
+    return upper(value, digits, ROUND_FLOOR)

@@ -338,9 +338,14 @@ def run_factorization(
                 data, W, Ht, beta=beta, penalties=penalties, free=free, signed_H=signed_components
             )
         if statement.verdict is Verdict.FAILS:
-            ended = _how_it_ended(best, name, tol)
-            quantities = {**statement.quantities, "ended_by": best.stop_reason.name.lower()}
-            statement = replace(statement, sentence=f"{statement.sentence}{ended}", quantities=quantities)
+            end, losses = best, best.history.loss
+            still = len(losses) > 1 and losses[-1] >= losses[len(losses) // 2 - 1]
+            if still and best.stop_reason is StopReason.MAX_ITER:
+                # Multiplicative updates have fixed points that are not stationary: more of them change nothing.
+                end = replace(best, stop_reason=StopReason.STALLED)
+            sentence = f"{statement.sentence}{_how_it_ended(end, name, tol)}"
+            quantities = {**statement.quantities, "ended_by": end.stop_reason.name.lower()}
+            statement = replace(statement, sentence=sentence, quantities=quantities)
     return FactorizationResult(
         W=row_major(W),
         H=row_major(Ht.T if scale is None else (Ht / scale[:, None]).T),
