@@ -121,7 +121,7 @@ class Bomb:
 def test_a_pickle_is_refused_and_not_run(model, tmp_path):
     path = tmp_path / "m.npz"
     path.write_bytes(pickle.dumps(Bomb()))
-    with pytest.raises(FileFormatError, match="not a saved model, or it is truncated"):
+    with pytest.raises(FileFormatError, match="not a saved model, or it is damaged"):
         nonneg.load(path)
     model.save(path)
     rewritten(path, components_=np.array([Bomb()], dtype=object))
@@ -192,7 +192,7 @@ def test_a_truncated_file_is_refused(share, model, tmp_path):
     model.save(path)
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(FileFormatError, match="not a saved model, or it is truncated"):
+    with pytest.raises(FileFormatError, match="not a saved model, or it is damaged"):
         nonneg.load(path)
 
 

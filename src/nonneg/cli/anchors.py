@@ -39,9 +39,8 @@ def run(options: argparse.Namespace) -> None:
 
     folder = arguments.output_folder(options, options.file, "anchors")
     table = tables.read_input(options, signed=True)
-    params = arguments.parameters(
-        options, "method", "max_iter", "tol", "energy", "normalize", "reduce", "merge", "checkpoint"
-    )
+    names = ("method", "max_iter", "tol", "energy", "normalize", "reduce", "merge", "checkpoint")
+    params = arguments.parameters(options, *names)
     if options.method not in (None, "auto", "merit", "merit-exact", "fast-gradient"):
         params["verbose"] = 0  # greedy methods have no iterations to show
     model = SeparableNMF(None if options.anchors == "auto" else options.anchors, **params)

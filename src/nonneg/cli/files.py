@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,8 +24,7 @@ def array_file(array: Any) -> Writer:
     def write(path: Path) -> None:
         # `numpy.save` has the C library write to files, and does not ask whether the last 4 KB had room.
         with path.open("wb") as stream:
-            plain: Any = SimpleNamespace(write=stream.write)
-            np.lib.format.write_array(plain, np.asanyarray(array), allow_pickle=False)
+            np.save(cast(Any, SimpleNamespace(write=stream.write)), array, allow_pickle=False)
 
     return write
 

@@ -85,9 +85,8 @@ def recorded_inputs(model: Path) -> dict[str, Any]:
     known = (read_record(record).details.get("inputs") if record.is_file() else None) or {}
     inputs = {"stdlib": False, "text_column": None, "time_column": None, "lines": False}
     # A record may come from elsewhere.
-    if not isinstance(known, dict) or not all(
-        isinstance(known.get(name), bool | str | None) for name in inputs
-    ):
+    known = known if isinstance(known, dict) else {"lines": [known]}
+    if not all(isinstance(known.get(name), bool | str | None) for name in inputs):
         raise FileFormatError(f"{record} is damaged: it does not say how the documents were read.")
     return inputs | {name: known[name] for name in inputs if name in known}
 
@@ -115,9 +114,8 @@ def read_inputs(files: Sequence[Path], inputs: dict[str, Any], vocabulary: Path 
 
 def _parameters(options: argparse.Namespace, documents: Any) -> dict[str, Any]:
     """Collect what the user said; everything else is left to the defaults of `TopicModel`."""
-    args = arguments.parameters(
-        options, "method", "min_df", "max_df", "max_iter", "tol", "checkpoint", "device"
-    )
+    names = ("method", "min_df", "max_df", "max_iter", "tol", "checkpoint", "device")
+    args = arguments.parameters(options, *names)
     if options.anchors is not None:
         args = {"method": "spa"} | args | {"anchors": [word.strip() for word in options.anchors.split(",")]}
     if options.seed_words is not None:

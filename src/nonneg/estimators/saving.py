@@ -11,7 +11,6 @@ import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from pathlib import Path
 from types import FunctionType
 from typing import Any, ClassVar
 
@@ -397,21 +396,17 @@ def from_plain(plain: Any, file: File, name: str) -> Any:
 
 def read_model(path: str | os.PathLike[str], classes: Classes) -> Any:
     """Read a model that `save` wrote."""
+    place = checked_path(path)
     try:
-        content = checked_path(path).read_bytes()
-    except OSError as error:
-        raise FileFormatError(f"{path} cannot be read: {error.strerror}.") from error
-    if not zipfile.is_zipfile(io.BytesIO(content)):
-        raise FileFormatError(
-            f"{path} is not a saved model, or it is truncated. Save it again with model.save(path)."
-        )
-    try:
+        content = place.read_bytes()
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            check_archive(archive, Path(path))
+            check_archive(archive, place)
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         header = json.loads(bytes(arrays.pop("header")).decode())
         return unpack_model(header, File(arrays), classes)
+    except OSError as error:
+        raise FileFormatError(f"{path} cannot be read: {error.strerror or error}.") from error
     except NonnegError as error:
         raise FileFormatError(f"{path}: {error}") from error
     except Exception as error:  # a damaged archive fails in many ways, and all of them mean the same

@@ -10,7 +10,6 @@ import numpy as np
 
 from nonneg.applications.hyperspectral import Cube, SpectralLibrary, rgb_preview
 from nonneg.applications.hyperspectral.preview import preview_bands
-from nonneg.certificates.bounds import upper
 from nonneg.io.cube import in_nanometers
 from nonneg.report import drawings, words
 from nonneg.report.record import Record, block, of_estimator, picked
@@ -147,6 +146,6 @@ def _maps(model: Any, names: Sequence[str], colors: Sequence[str]) -> dict[str, 
         (drawings.shades(maps[:, :, at], 1.0), name, color)
         for at, (name, color) in enumerate(zip(names, colors, strict=True))
     ]
-    caption = f"residual, relative to the pixel; at most {upper(100 * worst, 3)}%"
+    caption = f"residual, relative to the pixel; the largest is {words.percent(worst)}"
     pictures = [*pictures[:_N_MAPS], (drawings.shades(residuals, worst), caption, None)]
     return block("pictures", pictures=pictures, kind="large")

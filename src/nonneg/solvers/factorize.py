@@ -341,7 +341,7 @@ def run_factorization(
             end, losses = best, best.history.loss
             still = len(losses) > 1 and losses[-1] >= losses[len(losses) // 2 - 1]
             if still and best.stop_reason is StopReason.MAX_ITER:
-                # Multiplicative updates have fixed points that are not stationary: more of them change nothing.
+                # Multiplicative updates have fixed points that are not stationary: more change nothing.
                 end = replace(best, stop_reason=StopReason.STALLED)
             sentence = f"{statement.sentence}{_how_it_ended(end, name, tol)}"
             quantities = {**statement.quantities, "ended_by": end.stop_reason.name.lower()}
