@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import chi2
 from sklearn.utils.validation import check_is_fitted
 
-from nonneg._arguments import checked_count
+from nonneg._arguments import checked_count, is_number
 from nonneg._arrays import to_float64
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
@@ -138,10 +138,11 @@ def estimate_errors(
     >>> bool((errors.H_low <= model.components_).all() and (model.components_ <= errors.H_high).all())
     True
     """
+    if not isinstance(model, NMF):
+        raise InvalidParameterError(f"model must be a fitted NMF, got {type(model).__name__}.")
     check_is_fitted(model)
-    if method not in ("bootstrap", "displacement"):
-        raise UnknownNameError.of("method", method, ("bootstrap", "displacement"))
-    if not 0 < level < 1:
+    UnknownNameError.check("method", method, ("bootstrap", "displacement"))
+    if not (is_number(level) and 0 < level < 1):
         raise InvalidParameterError(f"level must be between 0 and 1, got {level!r}.")
     n_resamples = checked_count("n_resamples", n_resamples)
     other = model.robust is not None or model.scale is not None or model.signed_components

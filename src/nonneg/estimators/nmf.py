@@ -35,7 +35,7 @@ from nonneg.estimators._base import (
 from nonneg.estimators.documentation import documented
 from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.estimators.scaled_columns import HALF, SCALES, column_scale, dominant_columns, scaled_columns
-from nonneg.exceptions import DataTypeError, FileFormatError, InvalidParameterError
+from nonneg.exceptions import DataTypeError, FileFormatError, InvalidParameterError, as_data_errors
 from nonneg.initializers.custom import check_factor
 from nonneg.initializers.registry import INITS
 from nonneg.losses.penalties import Penalties, scaled_penalties
@@ -583,7 +583,8 @@ def non_negative_factorization(
     if sp.issparse(X) and not 1 <= beta_of(model.beta_loss) <= 2:
         # scikit-learn writes W H out for these losses, and so do our solvers X.
         X = X.toarray()
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    with as_data_errors():
+        X = X if hasattr(X, "shape") else np.asarray(X)
     if not update_H:
         if W is not None:
             warn_user("When update_H=False, the provided initial W is not used.", RuntimeWarning)
