@@ -16,11 +16,15 @@ from nonneg._arrays import (
     to_float64,
     to_numpy,
     to_torch,
-    write_npy,
     write_npz,
 )
+from nonneg.cli.files import array_file
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def write_npy(path, array):
+    array_file(array)(path)
 
 
 def _strict(array):

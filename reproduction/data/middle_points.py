@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nonneg._random import Seed, generator
-from nonneg.datasets.separable import SeparableData, check_counts, check_ratio
+from nonneg.datasets.dataset import check_numbers
+from nonneg.datasets.separable import SeparableData
 
 
 def middle_points(
@@ -23,8 +24,7 @@ def middle_points(
     uniform entries scaled to sum to one. The noise is not random: every midpoint moves away from the mean
     of the anchors, in proportion to its distance from it, and the anchors stay clean.
     """
-    check_counts(max(n_components, 1), n_features, n_components)
-    check_ratio(snr)
+    check_numbers(middle_points, locals())
     rng = generator(rng)
     H = rng.random((n_components, n_features))
     H /= H.sum(axis=1, keepdims=True)

@@ -108,19 +108,19 @@ void ratio_terms(const T* x, T* __restrict v, T* __restrict power, std::int64_t 
 }
 
 // Write the weighted first and second derivatives of the divergence with respect to v. The second one is the true
-// one in rows that are `exact`, elsewhere its mean under the model, v^(beta - 2), which is positive.
+// one, or zero where that is negative, if it is to be `exact`, otherwise its mean under the model, v^(beta - 2).
 template <class T>
-void newton_terms(const BetaBlock<T>& b, double curvature_bound, const bool* exact, T* slope, T* curvature) {
+void newton_terms(const BetaBlock<T>& b, double curvature_bound, bool exact, T* slope, T* curvature) {
   const double beta = b.beta;
   const bool bounded = 1 < beta && beta < 2;
   const T most = bounded ? static_cast<T>(std::pow(std::max<double>(curvature_bound, b.lower_bound), beta - 2))
                          : std::numeric_limits<T>::infinity();
+  const T own = exact ? static_cast<T>(beta - 1) : T(1), rest = exact ? static_cast<T>(2 - beta) : T(0);
+  const T lower_bound = b.lower_bound, limit = exact ? most : std::numeric_limits<T>::infinity();
   with_kind(beta, [&]<Beta kind>() {
     for (std::int64_t i = 0; i < b.n_rows; ++i) {
       const T *x = b.x + i * b.n, *v = b.v + i * b.n, *weights = b.weights_of(i);
       T* __restrict s = slope + i * b.n, * __restrict c = curvature + i * b.n;
-      const T own = exact[i] ? static_cast<T>(beta - 1) : T(1), rest = exact[i] ? static_cast<T>(2 - beta) : T(0);
-      const T lower_bound = b.lower_bound, limit = exact[i] ? most : std::numeric_limits<T>::infinity();
       for (std::int64_t j = 0; j < b.n; ++j) {
         const T value = std::max(v[j], lower_bound), inverse = 1 / value;
         if constexpr (kind == Beta::kullback_leibler) {
@@ -130,12 +130,12 @@ void newton_terms(const BetaBlock<T>& b, double curvature_bound, const bool* exa
         } else if constexpr (kind == Beta::itakura_saito) {
           const T scaled = weights[j] * inverse, ratio = x[j] * inverse;
           s[j] = scaled - scaled * ratio;
-          c[j] = scaled * inverse * (rest * ratio + own);
+          c[j] = scaled * inverse * std::max(rest * ratio + own, T(0));
         } else {
           const T power = kind == Beta::squares ? T(1) : static_cast<T>(quick_power(value, beta - 2));
           const T raised = weights[j] * power;
           s[j] = raised * (value - x[j]);
-          c[j] = own * weights[j] * std::min(power, limit) + rest * raised * x[j] * inverse;
+          c[j] = std::max(own * weights[j] * std::min(power, limit) + rest * raised * x[j] * inverse, T(0));
         }
       }
     }

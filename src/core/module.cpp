@@ -311,12 +311,11 @@ void column_losses_(Matrix<const T> x, Matrix<const T> v, Matrix<const T> weight
 
 template <class T>
 void newton_terms_(Matrix<const T> x, Matrix<const T> v, Matrix<const T> weights, double beta, double lower_bound,
-                   double curvature_bound, Vector<const bool> exact, Matrix<T> slope, Matrix<T> curvature) {
+                   double curvature_bound, bool exact, Matrix<T> slope, Matrix<T> curvature) {
   expect_same_shape(x, v, slope, curvature);
-  expect(rows(exact) == rows(x), "there must be one flag per row");
   const auto block = beta_block(x, v.data(), weights, beta, lower_bound);
   nb::gil_scoped_release release;
-  operations<T>().newton_terms(block, curvature_bound, exact.data(), slope.data(), curvature.data());
+  operations<T>().newton_terms(block, curvature_bound, exact, slope.data(), curvature.data());
 }
 
 template <class T>

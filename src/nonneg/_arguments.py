@@ -30,13 +30,10 @@ def typed(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
     """Refuse flags, names and collections of other types; numbers alone are checked with their range."""
     for name, annotation in inspect.get_annotations(function).items():
         kinds = [KINDS[kind] for kind in annotation.split(" | ") if kind in KINDS]
-        whole = len(kinds) == annotation.count(" | ") + 1 and {word for word, _ in kinds} - {
-            "a number",
-            "None",
-        }
+        words = [word for word, _ in kinds]
+        whole = len(kinds) > annotation.count(" | ") and set(words) - {"a number", "None"}
         if whole and not isinstance(given.get(name), tuple(kind for _, kind in kinds)):
-            words = " or ".join(word for word, _ in kinds)
-            raise InvalidParameterError(f"{name} must be {words}, got {given[name]!r}.")
+            raise InvalidParameterError(f"{name} must be {' or '.join(words)}, got {given[name]!r}.")
 
 
 def is_number(value: Any) -> bool:
@@ -70,8 +67,13 @@ def checked_verbose(value: Any) -> int:
     return int(value)
 
 
+def checked_path(value: Any, words: str = "path must be the path of a file") -> Path:
+    """Return a path."""
+    if not isinstance(value, str | PathLike) or "\0" in str(value):
+        raise InvalidParameterError(f"{words}, got {value!r}.")
+    return Path(value)
+
+
 def checked_checkpoint(value: Any) -> Path | None:
     """Return the folder of the checkpoints."""
-    if not (value is None or isinstance(value, str | PathLike)) or "\0" in str(value):
-        raise InvalidParameterError(f"checkpoint must be None or the path of a folder, got {value!r}.")
-    return None if value is None else Path(value)
+    return value if value is None else checked_path(value, "checkpoint must be None or the path of a folder")

@@ -10,7 +10,6 @@ from dataclasses import fields, is_dataclass, replace
 from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 from uuid import uuid4
 
@@ -209,11 +208,3 @@ def write_npz(path: Path, arrays: Mapping[str, Any]) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def write_npy(path: str | os.PathLike[str], array: Any) -> None:
-    """Write an array as `numpy.save` does."""
-    # That one has the C library write to a file, and does not ask whether there was room for the last 4 KB.
-    with Path(path).open("wb") as stream:
-        plain: Any = SimpleNamespace(write=stream.write)
-        np.lib.format.write_array(plain, np.asanyarray(array), allow_pickle=False)

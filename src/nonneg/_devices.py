@@ -189,7 +189,7 @@ def float32_products(precision: str) -> Iterator[None]:
     >>> with nonneg.float32_products("tf32"):
     ...     model = nonneg.NMF(2, random_state=0).fit([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     """
-    if precision not in ("float32", "tf32"):
+    if not isinstance(precision, str) or precision not in ("float32", "tf32"):
         raise InvalidParameterError(f"precision must be 'float32' or 'tf32', got {precision!r}.")
     token = _wanted.set(precision)
     try:

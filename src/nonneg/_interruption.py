@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
+from nonneg._warnings import warn_user
 from nonneg.exceptions import InterruptedFitWarning
 
 # Ctrl-C of a command, until a run has met it: a finalizer or a callback may lose the exception.
 pending = threading.Event()
+_is_part: ContextVar[bool] = ContextVar("nonneg_is_part", default=False)
 
 
 def check_interrupt() -> None:
@@ -19,12 +21,21 @@ def check_interrupt() -> None:
         raise KeyboardInterrupt
 
 
+def end_run(n_iter: int) -> None:
+    """Say that Ctrl-C ended a run, which returns its best so far; a part of many raises KeyboardInterrupt."""
+    if _is_part.get():
+        raise KeyboardInterrupt
+    pending.clear()
+    warn_user(
+        f"Interrupted after {n_iter} iterations; the best factors so far are returned.", InterruptedFitWarning
+    )
+
+
 @contextmanager
 def ended_by_interrupt() -> Iterator[None]:
     """Let Ctrl-C end work that makes many runs, each of which would return its best so far and continue."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", InterruptedFitWarning)
-        try:
-            yield
-        except InterruptedFitWarning as interrupted:
-            raise KeyboardInterrupt from interrupted
+    token = _is_part.set(True)
+    try:
+        yield
+    finally:
+        _is_part.reset(token)

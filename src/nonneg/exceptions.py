@@ -44,6 +44,12 @@ class UnknownNameError(InvalidParameterError):
         either = f", or {other}" if other else ""
         return cls(f"{what}={name!r} is not known. Expected one of {names}{either}.{hint}")
 
+    @classmethod
+    def check(cls, what: str, name: object, known: Iterable[str], *, other: str = "") -> None:
+        """Raise the error unless the name is a string that is known."""
+        if not (isinstance(name, str) and name in known):
+            raise cls.of(what, name, known, other=other)
+
 
 class ShapeError(InvalidParameterError):
     """The shape of a given array does not match the data."""
@@ -102,15 +108,16 @@ class DataChangedWarning(NonnegWarning):
 
 
 @contextmanager
-def as_data_errors() -> Iterator[None]:
+def as_data_errors(name: str = "X") -> Iterator[None]:
     """Raise what scikit-learn, NumPy and pandas say of data that they cannot convert as an error of ours."""
+    said = "" if name == "X" else f"{name}: "  # scikit-learn's words name X
     try:
         yield
     except NonnegError:
         raise
     except TypeError as error:
-        raise DataTypeError(str(error)) from error
+        raise DataTypeError(f"{said}{error}") from error
     except (ValueError, OverflowError) as error:
         if "inhomogeneous" in str(error):
-            raise ShapeError("Expected X as a table of numbers, got rows of different lengths.") from error
-        raise (ShapeError if "features, but" in str(error) else InvalidDataError)(str(error)) from error
+            raise ShapeError(f"Expected {name} as a table, got rows of different lengths.") from error
+        raise (ShapeError if "features, but" in str(error) else InvalidDataError)(f"{said}{error}") from error

@@ -52,6 +52,18 @@ def test_writes_table_factors_model_and_report(method, named_file, planted, tmp_
     assert load(out / "model.npz").anchor_indices_.tolist() == rows
 
 
+def test_known_classes_are_compared_and_no_features(tmp_path, planted, capsys):
+    path = tmp_path / "scene.csv"
+    classes = ["pure" if at in planted.anchors else "mixed" for at in range(len(planted.X))]
+    lines = [",".join([*map(str, row), known]) for row, known in zip(planted.X, classes, strict=True)]
+    path.write_text("\n".join([",".join([*(f"x{at}" for at in range(12)), "kind"]), *lines]))
+    words = f"anchors {path} -k 4 --method spa --label-column kind -q -o {tmp_path / 'out'}"
+    assert main(words.split()) == 0
+    record = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert [entry["class"] for entry in record["anchors"]] == ["pure"] * 4
+    assert any(section and section[0] == "Anchors by kind" for section in record["sections"])
+
+
 @pytest.mark.usefixtures("drawn")
 def test_report_is_one_file_with_escaped_names(named_file, tmp_path):
     out = tmp_path / "out"

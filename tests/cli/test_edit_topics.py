@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -163,7 +164,15 @@ def test_errors(posts, tmp_path, capsys):
         ([out, str(tmp_path / "none.csv"), "--merge", "0,1"], "does not exist"),
         # A record from elsewhere could name any file of this machine, and the report would show it.
         ([out, "--merge", "0,1"], "Name the documents"),
+        ([out, documents, "--split", "\u00b2"], "There is no topic called"),
+        ([out, documents, "--split", "0:\u00b2"], "expected a number after the colon"),
     ]:
         assert main(["edit-topics", *arguments, "-o", str(tmp_path / "never")]) == 2
         assert message in capsys.readouterr().err
+    good = json.loads((posts / "out" / "result.json").read_text())
+    hostile = [json.dumps(good | {"inputs": bad}) for bad in (5, "x", [1], {"lines": [1]})]
+    for content in ("[" * 100_000, *hostile):
+        (posts / "out" / "result.json").write_text(content)
+        assert main(["edit-topics", out, documents, "--merge", "0,1", "-o", str(tmp_path / "never")]) == 2
+        assert re.search("damaged|expected JSON", capsys.readouterr().err)
     assert not (tmp_path / "never").exists()

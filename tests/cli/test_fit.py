@@ -152,7 +152,7 @@ def test_stale_files_of_an_earlier_fit_go_and_foreign_ones_stay(csv_file, array_
     assert csv_file.exists()
 
 
-@pytest.mark.parametrize("stage", ["nonneg.cli.files.write_npy", "pathlib.Path.write_text"])
+@pytest.mark.parametrize("stage", ["numpy.lib.format.write_array", "pathlib.Path.write_text"])
 def test_a_full_disk_leaves_the_old_results(stage, csv_file, tmp_path, monkeypatch, capsys):
     folder = tmp_path / "out"
     assert fit(csv_file, folder, "--seed", "1") == 0

@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -147,6 +149,39 @@ def test_what_happens_has_its_exit_code(error, code, said, monkeypatch, capsys):
     monkeypatch.setattr("nonneg.cli.report.run", fail)
     assert main(["report", "out"]) == code
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    ("written", "said"), [([], "nothing was written"), (["out/W.npy"], "the results were written")]
+)
+def test_a_full_standard_output_says_where_the_results_are(written, said, monkeypatch, capsys):
+    def run(options):
+        terminal.outcome.files = [Path(name) for name in written]
+        terminal.say("2 components")
+
+    monkeypatch.setattr("nonneg.cli.report.run", run)
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        assert main(["report", "out"]) == 2
+        monkeypatch.undo()
+        with suppress(OSError):
+            full.close()
+    assert re.search(rf"nonneg: error: .*No space left on device; {said}", capsys.readouterr().err)
+
+
+def test_a_full_standard_error_and_a_closed_input_end_no_run(monkeypatch, tmp_path):
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError(28, "No space left on device")
+
+    path = tmp_path / "X.csv"
+    path.write_text("1,2\n3,4\n5,7\n")
+    monkeypatch.setattr("sys.stderr", Full())
+    assert main(["fit", str(path), "-k", "1", "-o", str(tmp_path / "out")]) == 0
+    monkeypatch.setattr("sys.stdin", None)
+    assert main(["fit", "-", "-k", "1", "-o", str(tmp_path / "never")]) == 2
+    sys.stdin.close()
 
 
 def test_an_old_encoding_of_the_terminal_costs_nothing(monkeypatch):

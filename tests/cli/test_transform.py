@@ -108,6 +108,12 @@ def test_other_features_are_named(columns, said, fitted, tmp_path, capsys):
     assert run(fitted, path, "--quiet", "-o", tmp_path / "out") == 2
     assert said in the_error(capsys)
     assert not (tmp_path / "out").exists()
+    # Also where there is a column of text, which the model has no use for.
+    lines = path.read_text().splitlines()
+    text = [f"{line},{'note' if at == 0 else 'hello'}" for at, line in enumerate(lines)]
+    path.write_text("\n".join(text))
+    assert run(fitted, path, "--quiet", "-o", tmp_path / "out") == 2
+    assert said in (error := the_error(capsys)) or "has no feature of the model, such as" in error
 
 
 def test_samples_in_columns_are_noticed(fitted, saved, tmp_path, capsys):

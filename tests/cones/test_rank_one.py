@@ -198,6 +198,13 @@ def test_the_pair_is_a_fixed_point_of_multiplicative_updates(cones):
     np.testing.assert_allclose(next_H, H, rtol=1e-6, atol=1e-10)
     after = factorize(X, 6, W=W, H=H, solver="mu", max_iter=25, tol=0)
     np.testing.assert_allclose(after.W @ after.H, W @ H, atol=1e-7)
+    # The pair is not stationary, and more of these updates would not help: they are not advised.
+    statement = after.certificate["stationarity"]
+    assert not statement.holds
+    assert (after.loss, "max_iter" in str(statement)) == (
+        pytest.approx(after.history.loss[0], rel=1e-9),
+        False,
+    )
     # From the start of that name, whose zeros are filled, the same solver goes on.
     onward = factorize(X, 6, init="cr1", solver="mu", max_iter=25, tol=0)
     assert error_of(X, onward.W, onward.H) < 0.99 * found.relative_error

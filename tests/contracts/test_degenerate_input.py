@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 import nonneg
-from nonneg import MinVolNMF, applications
+from nonneg import MinVolNMF, applications, metrics
 from nonneg.applications import Unmixing
 from nonneg.applications.hyperspectral import estimate_n_endmembers
 from nonneg.exceptions import InvalidDataError, NonnegError
@@ -392,3 +392,88 @@ def test_parameters_of_functions_that_are_no_numbers_or_names_are_refused_by_the
         for value in ODD:
             with pytest.raises(NonnegError, match=parameter):
                 function(*data, **{parameter: value})
+
+
+NEITHER = {
+    "a text": "abc",
+    "bytes": b"abc",
+    "an object": object(),
+    "a dict": {"a": 1},
+    "a function": len,
+    "a complex number": 1j,
+    "rows of different lengths": [[1.0, 2.0], [3.0]],
+    "texts": [["a", "b"], ["c", "d"]],
+    "objects": [object(), object()],
+    "an integer beyond floats": [[10**400, 1]],
+    "dates": np.zeros((4, 4), "M8[s]"),
+    "complex numbers": np.ones((4, 4)) * 1j,
+    "three axes": np.ones((2, 2, 2)),
+    "None": None,
+}
+"""No data, no name and no number of any of the functions below, but None where it is the default."""
+SHARES = np.kron(np.eye(2), np.ones((2, 1)))
+GRAPH = np.ones((4, 4)) - np.eye(4)
+WORDS = np.array([[0, 1], [2, 3]])
+PUBLIC = {
+    "relative_error": (metrics.relative_error, (PLAIN, PLAIN[:, :2], PLAIN[:2]), {"sample_weight": None}),
+    "match_components": (metrics.match_components, (PLAIN[:2], PLAIN[:2]), {}),
+    "spectral_angles": (metrics.spectral_angles, (PLAIN[:2], PLAIN[:2]), {}),
+    "anchors_found": (metrics.anchors_found, ([1, 2], [2, 3]), {}),
+    "mixing": (metrics.mixing, (PLAIN[:2], PLAIN[:2]), {}),
+    "purity": (metrics.purity, ([0, 1, 0], [1, 0, 1]), {}),
+    "clustering_accuracy": (metrics.clustering_accuracy, ([0, 1, 0], [1, 0, 1]), {}),
+    "normalized_mutual_information": (metrics.normalized_mutual_information, ([0, 1], [1, 0]), {}),
+    "averaged_rank_correlation": (metrics.averaged_rank_correlation, (SHARES, SHARES), {"nan": "error"}),
+    "conductance": (metrics.conductance, (GRAPH, SHARES), {}),
+    "overlapping_modularity": (metrics.overlapping_modularity, (GRAPH, SHARES), {"receiving": None}),
+    "separation_scores": (metrics.separation_scores, (PLAIN.T, PLAIN.T), {"distortion": "gain"}),
+    "top_words": (metrics.top_words, (PLAIN[:2],), {"n_words": 3}),
+    "umass_coherence": (metrics.umass_coherence, (PLAIN, WORDS), {"smoothing": 0.01}),
+    "npmi_coherence": (metrics.npmi_coherence, (PLAIN, WORDS), {}),
+    "topic_diversity": (metrics.topic_diversity, (WORDS,), {}),
+    "estimate_errors": (
+        nonneg.estimate_errors,
+        (nonneg.NMF(2, tol=1.0).fit(PLAIN), PLAIN),
+        {"method": "bootstrap", "n_resamples": 2, "level": 0.9, "mask": None},
+    ),
+    "inverse_transform": (nonneg.NMF(2, tol=1.0).fit(PLAIN).inverse_transform, (PLAIN[:, :2],), {}),
+    "plot_components": (nonneg.plotting.plot_components, (PLAIN,), {"names": None}),
+    "purify": (nonneg.purify, (PLAIN, START[:2]), {"max_iter": 2}),
+    "scene_like": (nonneg.datasets.scene_like, (4, 4, 6, 2), {"purity": 1.0, "snr": None}),
+    "separable_dirichlet": (nonneg.datasets.separable_dirichlet, (9, 6, 2), {"alpha": 1.0, "snr": None}),
+    "mixed_membership_graph": (
+        nonneg.datasets.mixed_membership_graph,
+        (30, 2),
+        {"mean_degree": 4.0, "alpha": 0.2, "n_pure": 1, "degree_parameters": None},
+    ),
+    "single_cells": (nonneg.datasets.single_cells, (30, 20, 4), {"n_activities": 1, "dispersion": 0.1}),
+    "load_samson": (nonneg.datasets.load_samson, (), {"data_home": None}),
+    "load": (nonneg.load, ("model.npz",), {}),
+    "open_matrix": (nonneg.open_matrix, ("X.npy",), {"variable": None, "memory": None, "dtype": None}),
+}
+TAKEN = {("purify", 0, "a function")}  # of which batches are asked
+
+
+@pytest.mark.filterwarnings("ignore")  # of what is adapted or discarded
+@pytest.mark.parametrize("name", PUBLIC)
+def test_what_is_neither_data_nor_a_name_nor_a_number_is_refused_by_the_package(name, monkeypatch):
+    monkeypatch.setenv("NONNEG_DOWNLOAD", "never")
+    function, given, named = PUBLIC[name]
+    for place in (*range(len(given)), *named):
+        for case, value in NEITHER.items():
+            if (case == "None" and named.get(place, 0) is None) or (name, place, case) in TAKEN:
+                continue
+            parts = [value if at == place else part for at, part in enumerate(given)]
+            more = {key: value if key == place else part for key, part in named.items()}
+            with pytest.raises(NonnegError, match=r"\w+ .*"):
+                function(*parts, **more)
+
+
+@pytest.mark.parametrize("score", [metrics.omega_index, metrics.overlapping_nmi, metrics.cv_coherence])
+@pytest.mark.parametrize(
+    "case", ["a text", "bytes", "an object", "a dict", "a complex number", "objects", "None"]
+)
+def test_what_is_no_sequence_of_sequences_is_refused_by_the_package(score, case):
+    for arguments in ((NEITHER[case], [["a", "b"], ["c"]]), ([["a", "b"], ["c"]], NEITHER[case])):
+        with pytest.raises(NonnegError, match=r"Expected .*sequence of sequences of (nodes|tokens|words)"):
+            score(*arguments)

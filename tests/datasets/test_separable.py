@@ -75,9 +75,9 @@ def test_seed_and_dtype(make):
 def test_wrong_parameters():
     with pytest.raises(InvalidParameterError, match="from 1 to n_samples=10 anchors"):
         separable_dirichlet(10, 5, 11)
-    with pytest.raises(InvalidParameterError, match="alpha must be a finite number above 0"):
+    with pytest.raises(InvalidParameterError, match=r"alpha (must be a finite number|above 0)"):
         separable_dirichlet(10, 5, 3, alpha=0)
-    with pytest.raises(InvalidParameterError, match="n_components=0"):
+    with pytest.raises(InvalidParameterError, match="n_components must be an integer of at least 1, got 0"):
         middle_points(5, 0)
 
 
@@ -86,11 +86,11 @@ def test_wrong_parameters():
 )
 @pytest.mark.parametrize("snr", ["a", True, float("nan"), float("inf")])
 def test_noise_is_given_in_decibels(make, snr):
-    with pytest.raises(InvalidParameterError, match="snr must be None, for no noise, or a finite number"):
+    with pytest.raises(InvalidParameterError, match="snr must be None or a finite number"):
         make(snr)
 
 
 @pytest.mark.parametrize("alpha", ["a", 0.0, float("inf")])
 def test_the_spread_of_weights_is_a_number_above_zero(alpha):
-    with pytest.raises(InvalidParameterError, match="alpha must be a finite number above 0"):
+    with pytest.raises(InvalidParameterError, match=r"alpha (must be a finite number|above 0)"):
         separable_dirichlet(9, 4, 3, alpha=alpha)

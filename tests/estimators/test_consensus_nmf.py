@@ -321,12 +321,15 @@ def test_restarts_in_single_precision_find_the_same(planted_counts, monkeypatch,
     assert match_components(double.components_, single.components_).cosines.min() > 0.9999
 
 
-def test_ctrl_c_keeps_the_restarts_so_far(planted_counts):
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ctrl_c_keeps_the_restarts_so_far(planted_counts, n_jobs):
     def interrupt(progress):
         if progress.n_iter == 5:
             raise KeyboardInterrupt
 
-    model = ConsensusNMF(2, n_init=20, callback=interrupt, n_jobs=1, random_state=0)
-    with pytest.warns(NonnegWarning, match="Interrupted after 5 of 20 restarts"):
+    model = ConsensusNMF(2, n_init=20, callback=interrupt, n_jobs=n_jobs, random_state=0)
+    with pytest.warns(NonnegWarning, match="Interrupted after 5 of 20 restarts") as caught:
         model.fit(planted_counts)
     assert len(model.restarts_) == 5
+    # Those that other threads were at say nothing, and have ended.
+    assert sum("Interrupted" in str(one.message) for one in caught) == 1

@@ -107,7 +107,7 @@ def test_a_full_disk_leaves_the_old_file(model, largest_file, tmp_path):
 def test_a_folder_that_is_not_there(model, tmp_path):
     with pytest.raises(OutputError, match="could not be written"):
         model.save(tmp_path / "nowhere" / "m.npz")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileFormatError, match=r"m.npz cannot be read: No such file"):
         nonneg.load(tmp_path / "m.npz")
 
 
@@ -121,7 +121,7 @@ class Bomb:
 def test_a_pickle_is_refused_and_not_run(model, tmp_path):
     path = tmp_path / "m.npz"
     path.write_bytes(pickle.dumps(Bomb()))
-    with pytest.raises(FileFormatError, match="not a saved model, or it is truncated"):
+    with pytest.raises(FileFormatError, match="not a saved model, or it is damaged"):
         nonneg.load(path)
     model.save(path)
     rewritten(path, components_=np.array([Bomb()], dtype=object))
@@ -192,7 +192,7 @@ def test_a_truncated_file_is_refused(share, model, tmp_path):
     model.save(path)
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(FileFormatError, match="not a saved model, or it is truncated"):
+    with pytest.raises(FileFormatError, match="not a saved model, or it is damaged"):
         nonneg.load(path)
 
 
@@ -256,5 +256,5 @@ def test_entries_outside_of_a_saved_sparse_matrix_are_refused(part, low_rank, tm
     with np.load(path) as stored:
         array = stored[f"coefficients_.{part}"]
     rewritten(path, **{f"coefficients_.{part}": array + len(low_rank)})
-    with pytest.raises(FileFormatError, match="damaged"):
+    with pytest.raises(FileFormatError, match=r"[Dd]amaged"):
         nonneg.load(path)

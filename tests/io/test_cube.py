@@ -82,7 +82,7 @@ def test_envi_files_of_every_order_are_mapped(tmp_path, values, interleave):
 def test_an_envi_file_that_is_cut_short(tmp_path, values):
     header = envi(tmp_path / "cube.hdr", values)
     (tmp_path / "cube.img").write_bytes(b"12345")
-    with pytest.raises(FileFormatError, match="mmap length is greater than file size"):
+    with pytest.raises(FileFormatError, match=r"cube.img has 5 of the \d+ bytes that cube.hdr describes"):
         read_cube(header)
     (tmp_path / "cube.img").unlink()
     with pytest.raises(FileFormatError, match="describes are not in the same folder"):

@@ -44,7 +44,7 @@ def test_compiled_equals_portable(beta, block):
             portable.column_losses(x, v, beta, FLOOR, x[:, 0], chosen),
             **tight,
         )
-        for exact in (None, np.arange(9) % 2 == 0):
+        for exact in (False, True):
             for got, wanted in zip(
                 kernels.newton_terms(x, v, chosen, beta, FLOOR, curvature_bound=0.3, exact=exact),
                 portable.newton_terms(x, v, chosen, beta, FLOOR, curvature_bound=0.3, exact=exact),

@@ -82,10 +82,8 @@ def test_second_derivatives_are_true_or_those_of_the_majorizer(beta, weighted, r
     found = beta_kernels.newton_terms(x, v, weights, beta, 1e-12)
     np.testing.assert_allclose(found[0], slope, atol=1e-12)
     np.testing.assert_allclose(found[1], true if 1 <= beta <= 2 else plain)
-    exact = np.array([True, False, True, False])
-    found = beta_kernels.newton_terms(x, v, weights, beta, 1e-12, exact=exact)
-    expected = true if 1 <= beta <= 2 else np.where(exact[:, None], true, plain)
-    np.testing.assert_allclose(found[1], expected)
+    found = beta_kernels.newton_terms(x, v, weights, beta, 1e-12, exact=True)
+    np.testing.assert_allclose(found[1], np.maximum(true, 0), atol=1e-12)
     if beta == 1.5:  # bounded where the model is small
         found = beta_kernels.newton_terms(x, v, weights, beta, 1e-12, curvature_bound=0.5)
         bounded = scale * (0.5 * np.maximum(v, 0.5) ** -0.5 + 0.5 * x * v**-1.5)

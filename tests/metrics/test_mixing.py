@@ -32,7 +32,7 @@ def test_order_and_shapes():
     true = np.random.default_rng(0).random((4, 9))
     assert mixing(true, true[::-1], match=True).e_norm < 1e-12
     assert mixing(true, true[::-1]).relative_e_norm > 1e6
-    with pytest.raises(ShapeError, match="same shape"):
+    with pytest.raises(ShapeError, match=r"of (the same )?shape"):
         mixing(true, true[:3])
 
 
@@ -64,5 +64,5 @@ def test_a_found_feature_of_zeros_and_small_ones():
     assert found.normalized_error == pytest.approx(1.0)
     assert found.relative_e_norm == np.inf
     assert mixing(0.1 * np.eye(2), 0.01 * np.eye(2)).normalized_error == pytest.approx(0.0)
-    with pytest.raises(ShapeError, match="same shape"):
+    with pytest.raises(ShapeError, match=r"of (the same )?shape"):
         mixing(np.ones(3), np.ones(3))

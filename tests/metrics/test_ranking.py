@@ -41,15 +41,17 @@ def test_nodes_without_memberships_are_refused_or_left_out():
     assert averaged_rank_correlation(true, holes, nan="omit") == pytest.approx(
         averaged_rank_correlation(true[rest], found[rest])
     )
-    with pytest.raises(InvalidParameterError, match="'error' or 'omit'"):
+    with pytest.raises(
+        InvalidParameterError, match=r"nan=.* is not known. Expected one of \['error', 'omit'\]"
+    ):
         averaged_rank_correlation(true, found, nan="raise")
 
 
 def test_tables_of_other_shapes_are_refused():
     true, found = tables()
-    with pytest.raises(ShapeError, match="60 rows in `true` and 59"):
+    with pytest.raises(ShapeError, match=r"same nodes .*got \(60, 3\) and \(59, 3\)"):
         averaged_rank_correlation(true, found[1:])
-    with pytest.raises(ShapeError, match="one community per column"):
+    with pytest.raises(ShapeError, match=r"one community per column|of shape .n_nodes, n_communities"):
         averaged_rank_correlation(true[:, 0], found)
 
 

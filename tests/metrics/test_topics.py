@@ -128,8 +128,8 @@ def test_cv_of_tokens_is_what_its_definition_says(rng):
 @pytest.mark.parametrize(
     ("documents", "words", "error", "message"),
     [
-        ("a text", [["a"]], InvalidParameterError, "got a text"),
-        (["a text", "another"], [["a"]], InvalidParameterError, "got a text"),
+        ("a text", [["a"]], InvalidDataError, "got a text"),
+        (["a text", "another"], [["a"]], InvalidDataError, "got a text"),
         ([["a", "b"]], [["a", "c"]], InvalidDataError, "'c' is in no document"),
         ([["a", "b"]], [["a"]], InvalidParameterError, "at least two top words"),
     ],
@@ -192,7 +192,7 @@ def test_documents_that_do_not_have_the_top_words(documents, error, message):
 
 def test_words_of_other_shapes_are_refused():
     for words in ([0, 1], [[0.0, 1.0]]):
-        with pytest.raises(ShapeError, match="top words as an array of integers"):
+        with pytest.raises(ShapeError, match=r"`nonneg.metrics.top_words` computes an array of integers"):
             topic_diversity(words)
 
 

@@ -99,6 +99,15 @@ def test_docstrings_help_and_messages_speak_plainly():
     assert {path: words for path, words in said.items() if words} == {}
 
 
+def test_bounds_in_sentences_are_rounded_to_the_safe_side():
+    """Not to the nearest number, which may be beyond the bound: `certificates.bounds` writes them."""
+    limit = r"\b(?:at (?:most|least)|up to|within|below|above|no more than|exceeds?)"
+    raw = re.compile(limit + r'(?: of)? "?\s*f?"?(\{[^{}]*[a-z][^{}]*:\.\d[fg%]\})')
+    sources = {relative(path): path.read_text(encoding="utf-8") for path in MODULES if "src" in path.parts}
+    shown = {path: raw.findall(text) for path, text in sources.items() if raw.search(text)}
+    assert shown == {"src/nonneg/iteration/progress.py": ["{remaining:.0f}"]}  # seconds
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -59,7 +59,7 @@ def test_averages_have_less_noise():
     assert found.verdict is Verdict.NOT_VERIFIABLE
     assert found.quantities == {"noise": 0.5, "n_members": 9, "size": pytest.approx(size)}
     assert "an average of 9 samples, in which no noise of spectral norm 3.5 " in found.sentence
-    assert f"exceeds 1.167; the vertices are up to {size:.4g} from their mean" in found.sentence
+    assert "exceeds 1.167; the vertices are up to 2.954 from their mean" in found.sentence  # rounded up
     assert bound_statement(result("smoothed-spa"), VERTICES, points) is None
 
 

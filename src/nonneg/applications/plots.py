@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arrays import to_numpy
 from nonneg._optional import import_optional
 from nonneg.applications.signatures.catalog import CHANNELS, SUBSTITUTION_COLORS, SUBSTITUTIONS
-from nonneg.exceptions import InvalidParameterError, ShapeError
+from nonneg.exceptions import InvalidParameterError, ShapeError, as_data_errors
+from nonneg.metrics.arguments import table
 
 
 def plot_components(
@@ -48,11 +48,12 @@ def plot_components(
     >>> len(plot_components(model, image_shape=(8, 8)))
     16
     """
-    components = np.atleast_2d(to_numpy(getattr(model, "components_", model)))
+    components = table(getattr(model, "components_", model), "model", "(n_components, n_features)")
     k, n_features = components.shape
-    if image_shape is not None and np.prod(image_shape) != n_features:
-        raise ShapeError(f"The components have {n_features} features, got {image_shape=}.")
-    labels = getattr(model, "feature_names_in_", range(n_features)) if names is None else names
+    with as_data_errors("image_shape and names"):
+        if image_shape is not None and np.prod(image_shape) != n_features:
+            raise ShapeError(f"The components have {n_features} features, got {image_shape=}.")
+        labels = list(getattr(model, "feature_names_in_", range(n_features)) if names is None else names)
     if len(labels) != n_features:
         raise ShapeError(f"Expected {n_features} names of features, got {len(labels)}.")
     pyplot = import_optional("matplotlib.pyplot", extra="report", purpose="Plotting")
@@ -135,7 +136,7 @@ def plot_signatures(model: Any, *, names: Sequence[str] | None = None) -> Any:
     matplotlib Figure
         One panel per signature.
     """
-    signatures = np.atleast_2d(to_numpy(getattr(model, "signatures_", model)))
+    signatures = table(getattr(model, "signatures_", model), "model", "(n_signatures, 96)")
     if signatures.shape[1] != len(CHANNELS):
         raise ShapeError(f"Expected signatures of {len(CHANNELS)} channels, got shape {signatures.shape}.")
     pyplot = import_optional("matplotlib.pyplot", extra="report", purpose="Plotting")

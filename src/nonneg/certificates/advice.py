@@ -71,10 +71,11 @@ ADVICE = {
     "pure-pixels": Advice("Compare with method='min-volume', which needs no pure pixels, and another k."),
     "endmember-brightness": Advice("Use fewer endmembers, or leave the pixels of that endmember out (mask)."),
 }
-ENDED = Advice("Raise max_iter.", NOT_CONVERGED)
 INFEASIBLE = Advice("Do not use them; check what wrote to them.", "The factors are not nonnegative.")
-# Fits that stop early on purpose say so among the quantities of the statement.
-BY_DESIGN = {
+# How a run ended: by itself, or early on purpose, which it says among the quantities of the statement.
+ENDED = {
+    "max_iter": Advice("Raise max_iter.", NOT_CONVERGED),
+    "stalled": Advice("Use another solver or init: no step of this one lowers the loss any further."),
     "cones": Advice("Nothing to do: cones are not iterated. NMF with init='cr1' continues from them."),
     "separation": Advice("Nothing to do: masks hardly depend on small changes of single components."),
 }
@@ -95,8 +96,5 @@ def advice_for(name: str, quantities: Mapping[str, Any]) -> Advice:
     """Return what to do if the statement of this name fails."""
     if quantities.get("n_infeasible"):
         return INFEASIBLE
-    if quantities.get("ended_by") == "max_iter":
-        return ENDED
-    if quantities.get("by_design") in BY_DESIGN:
-        return BY_DESIGN[quantities["by_design"]]
-    return ADVICE.get(name, Advice(""))
+    ends = [ENDED[end] for key in ("ended_by", "by_design") if (end := quantities.get(key)) in ENDED]
+    return ends[0] if ends else ADVICE.get(name, Advice(""))

@@ -7,13 +7,14 @@ from typing import Any
 
 from nonneg._arrays import is_float32
 from nonneg._typing import Array, SampleArray
+from nonneg.certificates.bounds import lower, upper
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.spectral import eckart_young_bound
 from nonneg.data.views import with_rank_one_weights
 
 # An error within 10% of the lower bound counts as close.
-DEFAULT_FACTOR = 1.1
+CLOSE = 1.1
 NAME = "eckart-young-bound"
 
 
@@ -21,14 +22,14 @@ def eckart_young_statement(data: DataMatrix, W: SampleArray, Ht: Array) -> State
     """Compare the relative error with the Eckart-Young lower bound."""
     # It costs as much as a few iterations of a fit. No factorization of rank k, nonnegative or not, has an
     # error below the bound; that the best nonnegative one reaches it is not claimed.
-    k, factor = int(Ht.shape[1]), DEFAULT_FACTOR
+    k = int(Ht.shape[1])
     data, scale = with_rank_one_weights(data, 2.0)
     if scale is not None:
         Ht = Ht * scale[:, None]
     if data.has_missing:
         why = "The entries have weights" if data.is_weighted else "Entries are missing"
         sentence = f"{why}, and the Eckart-Young lower bound holds for complete data of equal weights only."
-        return Statement(NAME, sentence, None, factor, Verdict.NOT_VERIFIABLE, {"rank": k})
+        return Statement(NAME, sentence, None, CLOSE, Verdict.NOT_VERIFIABLE, {"rank": k})
     error = relative_frobenius_error(data, W, Ht)
     bound = eckart_young_bound(data, k)
     quantities = {
@@ -45,10 +46,10 @@ def eckart_young_statement(data: DataMatrix, W: SampleArray, Ht: Array) -> State
             f"The relative error is {error:.4g}, below the computed Eckart-Young lower bound of "
             f"{bound.relative_error:.4g}: the bound is wrong, and nothing is claimed."
         )
-        return Statement(NAME, sentence, None, factor, Verdict.NOT_VERIFIABLE, quantities)
-    lowest = f"no factorization of rank {k} has a relative error below {bound.relative_error:.4g}"
+        return Statement(NAME, sentence, None, CLOSE, Verdict.NOT_VERIFIABLE, quantities)
+    lowest = f"no factorization of rank {k} has a relative error below {lower(bound.relative_error)}"
     if bound.failure_probability:
-        lowest += f" (except with probability {bound.failure_probability:.0e} over random vectors)"
+        lowest += f" (except with probability {upper(bound.failure_probability, 1)} over random vectors)"
     lead = f"The relative error is {error:.4g}; {lowest}"
     if bound.relative_error == 0.0:
         exact = error <= rounding_error(data)
@@ -57,14 +58,15 @@ def eckart_young_statement(data: DataMatrix, W: SampleArray, Ht: Array) -> State
         )
         number = 1.0 if exact else None
         verdict = Verdict.HOLDS if exact else Verdict.NOT_VERIFIABLE
-        return Statement(NAME, sentence, number, factor, verdict, quantities)
+        return Statement(NAME, sentence, number, CLOSE, verdict, quantities)
     ratio = error / bound.relative_error
-    holds = ratio <= factor
     sentence = (
         f"{lead} (Eckart and Young). The error is {100 * max(ratio - 1, 0.0):.3g}% above that lower bound; "
-        f"within {100 * (factor - 1):.3g}% counts as close."
+        f"within {100 * (CLOSE - 1):.3g}% counts as close."
     )
-    return Statement(NAME, sentence, ratio, factor, Verdict.HOLDS if holds else Verdict.FAILS, quantities)
+    return Statement(
+        NAME, sentence, ratio, CLOSE, Verdict.HOLDS if ratio <= CLOSE else Verdict.FAILS, quantities
+    )
 
 
 def relative_frobenius_error(data: DataMatrix, W: SampleArray, Ht: Array) -> float:

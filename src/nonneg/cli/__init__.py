@@ -92,9 +92,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def guarded(call: Callable[[], int], *, debug: bool = False) -> int:
     """Call a program; what went wrong is told in one line and by the exit code."""
-    for name in ("stdout", "stderr"):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the shell, as by >&-
-            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (open as long as the process)
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 (open as long as the process)
     try:
         with _interruptions() as received:
             code = call()
@@ -102,8 +102,7 @@ def guarded(call: Callable[[], int], *, debug: bool = False) -> int:
     except SystemExit as request:  # argparse has said what was wrong, or has shown the help
         return request.code if isinstance(request.code, int) else 2
     except KeyboardInterrupt:
-        state = "the results were written" if terminal.outcome.files else "nothing was written"
-        terminal.note(f"interrupted; {state}")
+        terminal.note(f"interrupted; {terminal.WRITTEN[bool(terminal.outcome.files)]}")
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of the output has left, as `head` does. What is buffered has nowhere to go.
@@ -116,6 +115,8 @@ def guarded(call: Callable[[], int], *, debug: bool = False) -> int:
         sentence = str(error)
         if isinstance(error, MemoryError):
             sentence = f"not enough memory. Try --dtype float32, a sparse format or a smaller -k. {error}"
+        elif not isinstance(error, NonnegError):  # such as a full disk behind standard output
+            sentence = f"{error}; {terminal.WRITTEN[bool(terminal.outcome.files)]}"
         terminal.note(f"nonneg: error: {' '.join(sentence.split())}")
         return 2
 

@@ -13,6 +13,8 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x fold
 [search]
 --method NAME: auto (default), merit, merit-exact, fast-gradient, spa, snpa, xray, fast-anchor,
     smoothed-spa or vca
+--max-iter
+--tol
 --seed
 --n-jobs
 --checkpoint
@@ -25,6 +27,7 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x fold
 
 [data]
 {tables.READING}
+{tables.LABEL}
 """
 
 
@@ -36,7 +39,8 @@ def run(options: argparse.Namespace) -> None:
 
     folder = arguments.output_folder(options, options.file, "anchors")
     table = tables.read_input(options, signed=True)
-    params = arguments.parameters(options, "method", "energy", "normalize", "reduce", "merge", "checkpoint")
+    names = ("method", "max_iter", "tol", "energy", "normalize", "reduce", "merge", "checkpoint")
+    params = arguments.parameters(options, *names)
     if options.method not in (None, "auto", "merit", "merit-exact", "fast-gradient"):
         params["verbose"] = 0  # greedy methods have no iterations to show
     model = SeparableNMF(None if options.anchors == "auto" else options.anchors, **params)

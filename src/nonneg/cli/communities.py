@@ -22,8 +22,11 @@ edges EDGES?: edge list (.txt .edges .csv .tsv, also .gz: two names and a weight
 
 [search]
 --method NAME: auto (default), nmf, poisson, regularized-spa, spa, merit, fast-gradient, spoc
+--max-iter
+--tol
 --seed
 --n-jobs
+--checkpoint
 
 [graph]
 --kind auto|undirected|directed|bipartite: what kind of graph it is (default: auto, with the edges of a list
@@ -65,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
     labels = None if options.labels is None else _labels(options, read)
     if options.export:
         import_optional("networkx", extra="graphs", purpose="--export")
-    params = arguments.parameters(options, "method", "kind", "weight")
+    params = arguments.parameters(options, "method", "kind", "weight", "max_iter", "tol", "checkpoint")
     model = MixedMembership(options.communities, **params)
     _, seconds = terminal.timed(model.fit, read.graph, names=read.names)
     record = communities.describe(model, read.source, seconds, attribute=options.labels, labels=labels)

@@ -68,14 +68,14 @@ def _changes(options: argparse.Namespace, model: Any) -> dict[str, Any]:
 
 
 def _topic(text: str) -> Any:
-    return int(text) if text.strip().isdigit() else text.strip()
+    return int(text) if text.strip().isdecimal() else text.strip()
 
 
 def _split(text: str) -> tuple[Any, int]:
     topic, colon, parts = text.rpartition(":")
     if not colon:
         return _topic(text), 2
-    if not parts.strip().isdigit():
+    if not parts.strip().isdecimal():
         raise InvalidParameterError(
             f"--split {text}: expected a number after the colon, such as --split 2:3."
         )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 
-from nonneg._arrays import write_npy
 from nonneg._typing import FloatArray
 from nonneg.io import Table
 from nonneg.report.record import Record, Writer, clean
@@ -21,7 +20,13 @@ TABLE_KINDS = frozenset({"csv", "tsv", "parquet"})
 
 def array_file(array: Any) -> Writer:
     """Return a writer of a .npy file."""
-    return partial(write_npy, array=array)
+
+    def write(path: Path) -> None:
+        # `numpy.save` has the C library write to files, and does not ask whether the last 4 KB had room.
+        with path.open("wb") as stream:
+            np.save(cast(Any, SimpleNamespace(write=stream.write)), array, allow_pickle=False)
+
+    return write
 
 
 def table_file(heading: Iterable[Any], rows: Iterable[Iterable[Any]], delimiter: str = ",") -> Writer:

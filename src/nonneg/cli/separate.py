@@ -93,8 +93,8 @@ def read_at(path: Path, rate: int | None, seconds: float | None = None) -> Sound
 
     sound = read_sound(path, channel="all")
     if rate is not None and sound.rate != rate:
-        terminal.note(f"note: {sound.source} was resampled from {sound.rate} to {rate} Hz")
-        sound = read_sound(path, channel="all", rate=rate)
+        own, sound = sound.rate, read_sound(path, channel="all", rate=rate)
+        terminal.note(f"note: {sound.source} was resampled from {own} to {rate} Hz")
     if seconds is not None:
         sound = replace(sound, samples=sound.samples[..., : max(1, round(seconds * sound.rate))])
     if not sound.samples.any():

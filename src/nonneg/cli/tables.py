@@ -76,9 +76,7 @@ def read_input(options: argparse.Namespace, *, signed: bool = False, names: Sequ
     table = _streamed_table(options, signed=signed)
     if table is not None:
         return table
-    table = _known_columns(options, names) if names else None
-    if table is None:
-        table = read_table(options.file, **_reading(options))
+    table = read_table(options.file, **_reading(options), known=() if options.transpose else tuple(names))
     if options.transpose:
         table = table.transposed()
     else:
@@ -95,22 +93,6 @@ def read_input(options: argparse.Namespace, *, signed: bool = False, names: Sequ
         f"{named[0]} x {counted(columns, 'feature')}{named[1]}, {table.X.dtype}{labels}"
     )
     return table
-
-
-def _known_columns(options: argparse.Namespace, names: Sequence[str]) -> Table | None:
-    """Read only the columns of these names, so that others may contain text; None if the file lacks some."""
-    from nonneg.io import read_table
-    from nonneg.io.read import format_of
-
-    if options.columns or options.drop or options.transpose or not format_of(options.file).has_columns:
-        return None
-    try:
-        table = read_table(
-            options.file, **_reading(options) | {"columns": tuple(names), "drop": (), "label": None}
-        )
-    except InvalidParameterError:
-        return None
-    return table if set(table.column_names or ()) == set(names) else None
 
 
 def _streamed_table(options: argparse.Namespace, *, signed: bool) -> Table | None:

@@ -10,7 +10,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,6 +36,7 @@ class Outcome:
 
 
 outcome = Outcome()
+WRITTEN = {True: "the results were written", False: "nothing was written"}
 
 
 def begin(*, json: bool) -> None:
@@ -103,8 +104,9 @@ def _write(text: str) -> None:
 def note(text: str) -> None:
     """Write a line that is not part of the result: what happens, or what went wrong."""
     unfinished = "\r\x1b[K" * sys.stderr.isatty()  # a line of progress, which this one replaces
-    sys.stderr.write(f"{unfinished}{harmless(text)}\n")
-    sys.stderr.flush()
+    with suppress(OSError):  # that nobody can be told is no reason to end a fit
+        sys.stderr.write(f"{unfinished}{harmless(text)}\n")
+        sys.stderr.flush()
 
 
 def progress(text: str) -> None:

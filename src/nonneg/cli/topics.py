@@ -31,9 +31,12 @@ files FILES*: text files or folders (.txt .md .rst), .csv .tsv or .jsonl files w
 --method NAME: nmf (default), kl, or anchor words by merit, spa, snpa, xray, fast-anchor, ...
 --anchors WORDS: your own anchor words, separated by commas, for a method of anchor words (default: spa)
 --seed-words FILE: words that guide topics: a file with a line per topic, such as `sports: game, team, player`
+--max-iter
+--tol
 --seed
 --device
 --n-jobs
+--checkpoint
 """
 
 
@@ -79,8 +82,13 @@ def recorded_inputs(model: Path) -> dict[str, Any]:
     from nonneg.report.record import RESULT, read_record
 
     record = model.with_name(RESULT)
-    known = read_record(record).details.get("inputs") if record.is_file() else None
-    return {"stdlib": False, "text_column": None, "time_column": None, "lines": False} | (known or {})
+    known = (read_record(record).details.get("inputs") if record.is_file() else None) or {}
+    inputs = {"stdlib": False, "text_column": None, "time_column": None, "lines": False}
+    # A record may come from elsewhere.
+    known = known if isinstance(known, dict) else {"lines": [known]}
+    if not all(isinstance(known.get(name), bool | str | None) for name in inputs):
+        raise FileFormatError(f"{record} is damaged: it does not say how the documents were read.")
+    return inputs | {name: known[name] for name in inputs if name in known}
 
 
 def read_inputs(files: Sequence[Path], inputs: dict[str, Any], vocabulary: Path | None = None) -> Any:
@@ -106,7 +114,8 @@ def read_inputs(files: Sequence[Path], inputs: dict[str, Any], vocabulary: Path 
 
 def _parameters(options: argparse.Namespace, documents: Any) -> dict[str, Any]:
     """Collect what the user said; everything else is left to the defaults of `TopicModel`."""
-    args = arguments.parameters(options, "method", "min_df", "max_df", "device")
+    names = ("method", "min_df", "max_df", "max_iter", "tol", "checkpoint", "device")
+    args = arguments.parameters(options, *names)
     if options.anchors is not None:
         args = {"method": "spa"} | args | {"anchors": [word.strip() for word in options.anchors.split(",")]}
     if options.seed_words is not None:

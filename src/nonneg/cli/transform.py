@@ -110,8 +110,6 @@ def opened_model(folder: Path) -> tuple[Any, Path]:
         )
     try:
         return load(path), path
-    except OSError as error:
-        raise FileFormatError(f"{path} cannot be read: {error.strerror or error}.") from error
     except FileFormatError as error:
         if path.suffix == ".npz":
             raise
@@ -259,6 +257,7 @@ def _of_cube(model: Any, path: Path, options: argparse.Namespace) -> Record:
     """Return the abundances of an image."""
     import numpy as np
 
+    from nonneg.certificates.bounds import upper
     from nonneg.cli import unmix
     from nonneg.io.cube import in_nanometers
 
@@ -270,7 +269,7 @@ def _of_cube(model: Any, path: Path, options: argparse.Namespace) -> Record:
         places = in_nanometers(model.wavelengths_[shared[model.bands_]])
         apart = np.abs(in_nanometers(np.asarray(cube.wavelengths)[shared]) - places).max()
         if apart > 1e-3 * places.max():
-            terminal.note(f"note: bands of the scene lie up to {apart:.4g} nm from those of the model")
+            terminal.note(f"note: bands of the scene lie up to {upper(apart)} nm from those of the model")
     W = maps.reshape(-1, maps.shape[-1])
     # Pixels without data are NaN.
     record = _record(W[~np.isnan(W[:, 0])], name, seconds, "pixel", "endmember")

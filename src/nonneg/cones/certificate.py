@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from nonneg._typing import FloatArray
+from nonneg.certificates.bounds import lower, upper
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.cones.geometry.bounds import (
     cluster_bound,
@@ -78,7 +80,7 @@ def _size_angles(angles: FloatArray, lower: FloatArray) -> Statement:
     smallest = float(angles.min(initial=largest))
     sentence = (
         f"The smallest cones around the {len(angles)} clusters have size angles of {_angle(smallest)} to "
-        f"{_angle(largest)}, each within {gap:.1g} radians of the smallest possible."
+        f"{_angle(largest)}, each within {upper(gap, 1)} radians of the smallest possible."
     )
     quantities = {
         "smallest": smallest,
@@ -134,7 +136,7 @@ def _geometric_assumption(separation: ConeSeparation) -> Statement:
         else:
             sentence = "Greedy clustering may depend on its first sample: other clusters may be as good."
         sentence += (
-            f" The axes of the cones are at least {_angle(separation.smallest_between)} apart; above "
+            f" The axes of the cones are at least {_angle(separation.smallest_between, lower)} apart; above "
             f"{_angle(separation.required)} no others are possible (the paper's Lemma 1)."
         )
     return Statement(
@@ -154,7 +156,7 @@ def _exact_clustering_bound(
     quantities = {"relative_error": error, "bound": bound, "assumption_holds": separation.holds}
     if not separation.holds:
         sentence = (
-            f"Theorem 5 promises a relative error of at most {bound:.4g} from any first point where the "
+            f"Theorem 5 promises a relative error of at most {upper(bound)} from any first point where the "
             "geometric assumption (2) holds; for these cones it does not."
         )
         verdict = Verdict.NOT_VERIFIABLE
@@ -163,7 +165,7 @@ def _exact_clustering_bound(
         verdict = _verdict(holds)
         sentence = (
             "The geometric assumption (2) holds, so greedy clustering and one direction per cluster have "
-            f"a relative error of at most {bound:.4g} from any first point (Theorem 5); it is {error:.4g}"
+            f"a relative error of at most {upper(bound)} from any first point (Theorem 5); it is {error:.4g}"
             + (", up to rounding." if bound < error <= bound + rounding else ".")
         )
     return Statement("exact-clustering-bound", sentence, error, bound, verdict, quantities)
@@ -245,7 +247,7 @@ def _streamed_error(norms: Any, explained: Any) -> Statement:
     error = math.sqrt(residual / total + STREAM_ROUNDING) if total > 0 else 0.0
     sentence = (
         f"The relative error of the samples seen, each on the direction of the cone it was assigned to, is "
-        f"at most {error:.4g}."
+        f"at most {upper(error)}."
     )
     quantities = {"squared_norm": total, "explained": float(explained.sum())}
     return Statement("streamed-error", sentence, error, None, Verdict.HOLDS, quantities)
@@ -258,8 +260,8 @@ def _streamed_radius(radii: Any, merge_angle: float, n_cones: int) -> Statement:
     )
     if merge_angle > 0:
         sentence += (
-            f"; no {n_cones} clusters of these samples all have a diameter below {_angle(merge_angle)}, "
-            f"so no {n_cones} cones all have size angles below half of that."
+            f"; no {n_cones} clusters of these samples all have a diameter below "
+            f"{_angle(merge_angle, lower)}, so no {n_cones} cones all have size angles below half of that."
         )
     else:
         sentence += "."
@@ -275,9 +277,9 @@ def _streamed_separation(centroids: Any, radii: Any) -> Statement:
         return Statement("streamed-separation", sentence, None, None, Verdict.HOLDS, quantities)
     if gaps.clusters_are_exact:
         sentence = (
-            f"Samples of one cone are within {_angle(gaps.widest_within)} of one another, and those of "
-            f"different cones at least {_angle(gaps.narrowest_gap)} apart: any order of the stream gives "
-            "these clusters, and so does greedy clustering from any first sample."
+            f"Samples of one cone are within {_angle(gaps.widest_within)} of one another, and those "
+            f"of different cones at least {_angle(gaps.narrowest_gap, lower)} apart: any order of the stream "
+            "gives these clusters, and so does greedy clustering from any first sample."
         )
         verdict = Verdict.HOLDS
     else:
@@ -292,14 +294,13 @@ def _streamed_separation(centroids: Any, radii: Any) -> Statement:
 
 
 def _compared(error: float, bound: float, rounding: float) -> str:
-    if error <= bound:
-        return f"at most {bound:.4g}"
-    how = "above" if error > bound + rounding else "up to rounding at most"
-    return f"{how} {bound:.4g}"
+    if error > bound + rounding:
+        return f"above {lower(bound)}"
+    return f"{'at most' if error <= bound else 'up to rounding at most'} {upper(bound)}"
 
 
-def _angle(radians: float) -> str:
-    return f"{float(radians):.4g} radians ({math.degrees(float(radians)):.3g} degrees)"
+def _angle(radians: float, written: Callable[[float, int], str] = upper) -> str:
+    return f"{written(radians, 4)} radians ({written(math.degrees(radians), 3)} degrees)"
 
 
 def _verdict(holds: bool) -> Verdict:

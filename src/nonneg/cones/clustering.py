@@ -45,8 +45,7 @@ def cone_clusters(
     """Cluster the rows by their directions."""
     # O(k n_rows n_columns) at most, and one computation per centroid on chunked data.
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Algorithm 1.
-    if seeding not in SEEDINGS:
-        raise UnknownNameError.of("seeding", seeding, SEEDINGS)
+    UnknownNameError.check("seeding", seeding, SEEDINGS)
     _check_first(first, data.shape[0])
     drawn = seeding == "plus-plus"
     source = generator(rng) if drawn or rng is not None else None

@@ -15,6 +15,7 @@ from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
 from nonneg._warnings import warn_user
+from nonneg.certificates.bounds import upper
 from nonneg.consensus.combine import ConsensusOptions, combine, table_of
 from nonneg.consensus.genes import check_columns
 from nonneg.consensus.resampling import check_resampling
@@ -126,6 +127,6 @@ def warn_of_result(consensus: RankConsensus, restarts: RestartTable, options: An
         warn_user(
             f"density_threshold={threshold:g} leaves {n_dense} of {len(consensus.density)} components for "
             f"{k} clusters: no outliers were removed at n_components={k}. Its restarts hardly agree; {2 * k} "
-            f"components have a density below {lowest:.2f}.",
+            f"components have a density of at most {upper(lowest, 3)}.",
             NonnegWarning,
         )

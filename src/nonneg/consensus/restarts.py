@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from joblib import Parallel, delayed
 
 from nonneg._arrays import is_cuda_tensor, is_dask, to_float64
 from nonneg._devices import free_memory
-from nonneg._interruption import pending
+from nonneg._interruption import ended_by_interrupt, pending
 from nonneg._threads import current_threads, serial, threads
 from nonneg._typing import FloatArray, IntArray
 from nonneg.consensus.resampling import resampled
@@ -116,6 +117,12 @@ def restart_seed(root: int, k: int, number: int) -> int:
     return int(np.random.SeedSequence([root, k, number]).generate_state(1, np.uint32)[0])
 
 
+# Threads that run restarts now.
+_running: set[int] = set()
+_changed = threading.Condition()
+
+
+@ended_by_interrupt()
 def run_batch(
     data: RestartData,
     k: int,
@@ -126,7 +133,7 @@ def run_batch(
 ) -> list[Restart]:
     """Run restarts, given by number and seed; `alone` keeps them on the calling thread."""
     if alone:
-        with serial():
+        with serial(), _counted():
             return run_batch(data, k, batch, options, alone=False)
     scaled: Any = data.scaled
     # The initialization takes the first numbers of the seed, as `NMF` does with it.
@@ -140,9 +147,29 @@ def run_batch(
         runs = run_batched(drawn, "newton", factors, options.max_iter, options.tol)
     else:
         runs = run_restarts(scaled, k, rngs, beta=options.beta, max_iter=options.max_iter, tol=options.tol)
-    if any(run.stop_reason is StopReason.INTERRUPTED for run in runs):
-        raise KeyboardInterrupt
     return [_finished(data, run, k, *one, options) for run, one in zip(runs, batch, strict=True)]
+
+
+@contextmanager
+def _counted() -> Iterator[None]:
+    with _changed:
+        _running.add(threading.get_ident())
+    try:
+        yield
+    finally:
+        with _changed:
+            _running.discard(threading.get_ident())
+            _changed.notify_all()
+
+
+def _end_others() -> None:
+    """End the restarts of other threads: the end of the process would cut them off in compiled code."""
+    pending.set()
+    try:
+        with _changed:
+            _changed.wait_for(lambda: not _running)
+    finally:
+        pending.clear()
 
 
 def _finished(
@@ -208,9 +235,9 @@ def run_all(
                 if callback(Progress(counter.n_done, restart, history)):
                     break
     except KeyboardInterrupt:
+        _end_others()
         if max(len(runs) for runs in done.values()) < 2:
             raise
-        pending.clear()
         n_done = sum(len(runs) for runs in done.values())
         warnings.warn(
             f"Interrupted after {n_done} of {n_init * len(ranks)} restarts; their consensus is returned.",

@@ -102,8 +102,7 @@ class Request:
 
     def rows(self, shape: tuple[int, int]) -> tuple[Any, Any]:
         """Return row weights and mask or weights of entries, checked against the shape of X."""
-        if not isinstance(self.missing, str) or self.missing not in ("error", "mask"):
-            raise UnknownNameError.of("missing", self.missing, ("error", "mask"))
+        UnknownNameError.check("missing", self.missing, ("error", "mask"))
         mask = None if self.mask is None else _checked_mask(self.mask, shape)
         entries = {"mask": mask, "entry_weight": self.entry_weight, "uncertainty": self.uncertainty}
         names = [name for name, value in entries.items() if value is not None]
@@ -267,7 +266,8 @@ def _checked_mask(mask: Any, shape: Any) -> Any:
     if is_sparse_array(mask):
         mask = scipy_matrix(mask, "mask") != 0
     elif not is_dask(mask):
-        mask = checked_indices(mask, "mask") if sp.issparse(mask) else to_numpy(mask)
+        with as_data_errors("mask"):
+            mask = checked_indices(mask, "mask") if sp.issparse(mask) else to_numpy(mask)
     if tuple(mask.shape) != tuple(shape):
         raise ShapeError(
             f"Expected a mask of the same shape as X, {tuple(shape)}, got {tuple(mask.shape)}. "
@@ -279,7 +279,7 @@ def _checked_mask(mask: Any, shape: Any) -> Any:
 def _checked_weights(weights: Any, n_rows: int) -> Array:
     try:
         weights = to_numpy(np.full(n_rows, weights) if np.isscalar(weights) else weights, np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidParameterError(
             f"Expected sample_weight as {n_rows} numbers, one per sample, got {str(weights)[:60]!r}."
         ) from error

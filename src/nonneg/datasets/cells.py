@@ -9,6 +9,7 @@ from scipy import sparse
 
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray, IntArray, SparseMatrix
+from nonneg.datasets.dataset import check_numbers
 from nonneg.exceptions import InvalidParameterError
 
 # Base expression is log-normal with this deviation, and a program raises some genes by a log-normal factor,
@@ -92,13 +93,12 @@ def single_cells(
     CellData
         Counts, programs, usages, cell types and data sets.
     """
+    check_numbers(single_cells, locals(), lowest=0)
     n_types = n_programs - n_activities
-    counts = n_types >= 1 and n_activities >= 0 and n_batches >= 1
-    if not (counts and dispersion >= 0 and batch_effect >= 0 and library_size > 0):
+    if n_types < 1 or n_batches < 1 or library_size == 0:
         raise InvalidParameterError(
-            "Expected n_programs > n_activities >= 0, n_batches >= 1, dispersion and batch_effect at least 0 "
-            f"and library_size above 0, got n_programs={n_programs}, n_activities={n_activities}, "
-            f"n_batches={n_batches}, {dispersion=}, {batch_effect=} and {library_size=}."
+            "Expected n_programs > n_activities, n_batches >= 1 and library_size above 0, got "
+            f"{n_programs=}, {n_activities=}, {n_batches=} and {library_size=}."
         )
     rng = generator(rng)
     base = rng.lognormal(0.0, _LOG_BASE, n_genes)

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray, IntArray, SparseMatrix
-from nonneg.exceptions import InvalidParameterError, ShapeError
+from nonneg.datasets.dataset import check_numbers
+from nonneg.exceptions import InvalidParameterError, ShapeError, as_data_errors
 
 
 @dataclass(frozen=True)
@@ -87,18 +88,19 @@ def mixed_membership_graph(
     .. [1] Airoldi, Blei, Fienberg & Xing (2008), Journal of Machine Learning Research 9.
     .. [2] Rohe, Tao, Han & Binkiewicz (2018), Journal of Machine Learning Research 19 (drawing edge by edge).
     """
-    if n_communities < 1 or n_pure < 0 or n_nodes < max(2, n_communities * n_pure):
+    check_numbers(mixed_membership_graph, locals(), lowest=0)
+    if n_communities < 1 or n_nodes < max(2, n_communities * n_pure):
         raise InvalidParameterError(
             f"Expected at least one community and n_communities * n_pure nodes, got n_nodes={n_nodes}, "
             f"n_communities={n_communities}, n_pure={n_pure}."
         )
-    alphas = np.asarray(alpha, dtype=np.float64)
+    with as_data_errors("alpha"):
+        alphas = np.asarray(alpha, dtype=np.float64)
     if alphas.ndim and alphas.shape != (n_communities,):
         raise ShapeError(f"Expected alpha as one number or of shape ({n_communities},), got {alphas.shape}.")
-    if not 0 < mean_degree < n_nodes or not alphas.min() > 0 or not between >= 0:
+    if not 0 < mean_degree < n_nodes or not alphas.min() > 0:
         raise InvalidParameterError(
-            f"mean_degree must be above 0 and below n_nodes, alpha above 0, and between at least 0, got "
-            f"{mean_degree}, {alpha} and {between}."
+            f"Expected alpha above 0 and mean_degree below n_nodes={n_nodes}, got {alpha} and {mean_degree}."
         )
     rng = generator(rng)
     memberships = rng.dirichlet(np.broadcast_to(alphas, (n_communities,)), size=n_nodes)
@@ -115,7 +117,8 @@ def mixed_membership_graph(
 
 
 def _scaled(memberships: FloatArray, degree_parameters: Any) -> FloatArray:
-    theta = np.asarray(degree_parameters, dtype=np.float64)
+    with as_data_errors("degree_parameters"):
+        theta = np.asarray(degree_parameters, dtype=np.float64)
     if theta.shape != (len(memberships),) or not 0 < theta.min() <= theta.max() < np.inf:
         raise InvalidParameterError(
             f"degree_parameters must be {len(memberships)} positive numbers, got an array of {theta.shape}."

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nonneg._arguments import checked_count, is_number
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
-from nonneg.datasets.dataset import PlantedData
+from nonneg.datasets.dataset import PlantedData, check_numbers
 from nonneg.exceptions import InvalidParameterError
 
 # Draws with a negative entry are rejected; where this many fail, the angle is too large.
@@ -56,10 +55,9 @@ def circular_cones(
     ----------
     .. [1] Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 6 and section VI-A.
     """
-    n_samples = checked_count("n_samples", n_samples)
-    n_features, n_cones = checked_count("n_features", n_features), checked_count("n_cones", n_cones)
-    if not is_number(size_angle) or size_angle <= 0:
-        raise InvalidParameterError(f"size_angle must be a number above 0, got {size_angle!r}.")
+    check_numbers(circular_cones, locals())
+    if size_angle == 0:
+        raise InvalidParameterError("size_angle must be a number above 0, got 0.")
     rng = generator(rng)
     axes = equiangular_directions(n_cones, n_features, 4 * size_angle + EXTRA_ANGLE, rng=rng)
     labels = rng.integers(n_cones, size=n_samples)

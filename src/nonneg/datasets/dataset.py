@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import numpy as np
 
+from nonneg._arguments import checked_count, checked_nonnegative, is_number
 from nonneg._typing import FloatArray, IntArray
+from nonneg.exceptions import InvalidParameterError
 
 
 @dataclass(frozen=True)
@@ -90,3 +94,17 @@ class PlantedData:
     H: FloatArray
     W: FloatArray | None = None
     labels: IntArray | None = None
+
+
+def check_numbers(generator: Callable[..., Any], given: Mapping[str, Any], lowest: int = 1) -> None:
+    """Refuse arguments that are no integers of at least `lowest`, or no numbers, as they are annotated."""
+    for name, annotation in inspect.get_annotations(generator).items():
+        value = given.get(name)
+        if annotation == "int":
+            checked_count(name, value, lowest)
+        elif annotation == "float":
+            checked_nonnegative(name, value)
+        elif (
+            annotation == "float | None" and value is not None and not (is_number(value) and abs(value) < inf)
+        ):
+            raise InvalidParameterError(f"{name} must be None or a finite number, got {value!r}.")

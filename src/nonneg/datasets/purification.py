@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import checked_count, checked_nonnegative
+from nonneg._arguments import checked_count
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
-from nonneg.datasets.dataset import PlantedData
-from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError
+from nonneg.datasets.dataset import PlantedData, check_numbers
+from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError, as_data_errors
 
 WEIGHTS = ("binary", "uniform")
 FEATURES = ("sparse", "uniform", "signed")
@@ -64,17 +64,15 @@ def purification_data(
         paper's x*, one per row).
     """
     for name, value, known in (("weights", weights, WEIGHTS), ("noise", noise, NOISES)):
-        if value not in known:
-            raise UnknownNameError.of(name, value, known)
-    n_samples = checked_count("n_samples", n_samples, 0)
+        UnknownNameError.check(name, value, known)
+    check_numbers(purification_data, locals(), lowest=0)
     m, n = checked_count("n_features", n_features), checked_count("n_components", n_components)
-    noise_level = checked_nonnegative("noise_level", noise_level)
     if noise == "none" and noise_level > 0:
         raise InvalidParameterError(
             f"noise_level={noise_level:g} contradicts noise='none'. Choose a noise model: "
             f"{', '.join(NOISES[1:])}."
         )
-    if not 0 < checked_nonnegative("sparsity", sparsity) <= n:
+    if not 0 < sparsity <= n:
         raise InvalidParameterError(f"sparsity must be above 0 and at most n_components={n}, got {sparsity}.")
     rng = generator(rng)
     H = true_features(features, n, m, rng)
@@ -93,12 +91,12 @@ def purification_data(
 def true_features(features: Any, n: int, m: int, rng: np.random.Generator) -> FloatArray:
     """Return n true features of length m: drawn by name, or the array."""
     if not isinstance(features, str):
-        H = np.array(features, dtype=np.float64)
+        with as_data_errors("features"):
+            H = np.array(features, dtype=np.float64)
         if H.shape != (n, m):
             raise ShapeError(f"Expected features of shape ({n}, {m}), got {H.shape}.")
         return H
-    if features not in FEATURES:
-        raise UnknownNameError.of("features", features, FEATURES)
+    UnknownNameError.check("features", features, FEATURES)
     if features == "sparse":
         H = rng.random((n, m)) * (rng.random((n, m)) < 0.1)
         H[np.arange(n), rng.integers(m, size=n)] += 0.5

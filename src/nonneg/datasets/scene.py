@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nonneg._arguments import checked_count, checked_nonnegative
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
-from nonneg.datasets.dataset import PlantedData
+from nonneg.datasets.dataset import PlantedData, check_numbers
 from nonneg.exceptions import InvalidParameterError
 
 
@@ -54,10 +53,7 @@ def scene_like(
         times the pixel's brightness as `W`, and the most abundant material as `labels`. Entries are sensor
         counts, about 1000 to 9000.
     """
-    for name in ("height", "width", "n_bands", "n_materials"):
-        checked_count(name, locals()[name])
-    checked_nonnegative("noise", noise)
-    checked_nonnegative("brightness", brightness)
+    check_numbers(scene_like, locals())
     if not 1.0 / n_materials < purity <= 1.0 and n_materials > 1:
         raise InvalidParameterError(
             f"purity must be above 1 / n_materials = {1 / n_materials:.3g} and at most 1, got {purity!r}."

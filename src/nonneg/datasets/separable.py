@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from nonneg._arguments import is_number
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray, IntArray
-from nonneg.exceptions import InvalidParameterError
+from nonneg.datasets.dataset import check_numbers
+from nonneg.exceptions import InvalidParameterError, as_data_errors
 
 _BLOCK = 1 << 16
 
@@ -79,10 +78,13 @@ def separable_dirichlet(
     The setting of figures 4 and 5 and table I of the MERIT paper. Points are drawn in blocks: a million
     of them need little more memory than they occupy.
     """
-    check_counts(n_samples, n_features, n_components)
-    check_ratio(snr)
-    if not is_number(alpha) or not 0 < alpha < math.inf:
-        raise InvalidParameterError(f"alpha must be a finite number above 0, got {alpha!r}.")
+    check_numbers(separable_dirichlet, locals())
+    if n_components > n_samples or alpha == 0:
+        raise InvalidParameterError(
+            f"Expected from 1 to n_samples={n_samples} anchors, alpha above 0; got {n_components=}, {alpha=}."
+        )
+    with as_data_errors("dtype"):
+        dtype = np.dtype(dtype)
     rng = generator(rng)
     H = rng.random((n_components, n_features))
     order = rng.permutation(n_samples)
@@ -103,20 +105,3 @@ def separable_dirichlet(
             noise = sigma * rng.standard_normal((min(_BLOCK, n_samples - start), n_features))
             X[start : start + _BLOCK] += noise.astype(dtype)
     return SeparableData(X, H.astype(dtype), W, order[:n_components].astype(np.intp))
-
-
-def check_ratio(snr: Any) -> None:
-    """Refuse what is no signal-to-noise ratio."""
-    if snr is not None and (not is_number(snr) or not math.isfinite(snr)):
-        raise InvalidParameterError(
-            f"snr must be None, for no noise, or a finite number of decibels, got {snr!r}."
-        )
-
-
-def check_counts(n_samples: int, n_features: int, n_components: int) -> None:
-    """Refuse shapes that separable data cannot have."""
-    if not 1 <= n_components <= n_samples or n_features < 1:
-        raise InvalidParameterError(
-            f"Expected at least one feature and from 1 to n_samples={n_samples} anchors, got "
-            f"n_features={n_features} and n_components={n_components}."
-        )

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from nonneg._arguments import checked_path
 from nonneg._optional import import_optional
 from nonneg.exceptions import FileFormatError, NonnegError
 
@@ -46,7 +47,8 @@ class Source:
 
 def look_up(file: str, data_home: Home = None) -> Path | None:
     """Return the path of ``NAME/FILE`` in the first folder that has it; None where none has."""
-    named = (data_home, os.environ.get(ENVIRONMENT_VARIABLE))
+    given = None if data_home is None else checked_path(data_home, "data_home must be the path of a folder")
+    named = (given, os.environ.get(ENVIRONMENT_VARIABLE))
     paths = (Path(folder).expanduser() / file for folder in named if folder)
     return next((path for path in paths if path.is_file()), None)
 

@@ -31,6 +31,7 @@ from nonneg.estimators.saving import Fields, Names, SavableEstimator, StoredArra
 from nonneg.exceptions import ShapeError, UnsupportedInputError
 from nonneg.iteration import History, Progress, StopReason
 from nonneg.iteration.progress import announce
+from nonneg.metrics.arguments import table
 from nonneg.solvers.registry import beta_of
 from nonneg.solvers.result import mean_deviance
 
@@ -288,7 +289,7 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
 def reconstructed(X: Array, components: Array) -> Any:
     """Return the product of coefficients and components, in the array type of the coefficients."""
     if not (sp.issparse(X) or is_dask(X) or hasattr(X, "iloc") or is_array_api_obj(X)):
-        X = np.asarray(X)
+        X = table(X, "X", f"(n_samples, {len(components)})", hint="Pass what transform returns.")
     if len(X.shape) != 2 or X.shape[1] != components.shape[0]:
         raise ShapeError(
             f"Expected coefficients of shape (n_samples, {components.shape[0]}), one column per "

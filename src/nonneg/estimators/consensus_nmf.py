@@ -299,8 +299,7 @@ class ConsensusNMF(WeightedEstimator):
         array of shape (n_components, n_genes)
             One row per program.
         """
-        if units not in UNITS:
-            raise UnknownNameError.of("units", units, UNITS)
+        UnknownNameError.check("units", units, UNITS)
         with threads(self.n_jobs):
             if units == "tpm":
                 return tpm_spectra(counts, W, beta=beta_of(self.beta_loss))

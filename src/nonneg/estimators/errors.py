@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import chi2
 from sklearn.utils.validation import check_is_fitted
 
-from nonneg._arguments import checked_count
+from nonneg._arguments import checked_count, is_number
 from nonneg._arrays import to_float64
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
@@ -95,7 +95,8 @@ def estimate_errors(
         Those passed to `fit`. Weights are taken for the inverse squares of standard deviations. Without both,
         one standard deviation for all entries is estimated from the residuals.
     method : {"bootstrap", "displacement"}, default "bootstrap"
-        "bootstrap" fits resamples W H + noise from the estimate (parametric bootstrap, basic intervals).
+        "bootstrap" fits resamples W H + noise from the estimate (parametric bootstrap, basic intervals, with
+        the upper quantile itself where zero cuts off the lower one).
         "displacement" moves each entry of H until the fit of all others is worse by what noise explains at
         this level, as DISP of positive matrix factorization does: likelihood intervals.
     n_resamples : int, default 200
@@ -137,10 +138,11 @@ def estimate_errors(
     >>> bool((errors.H_low <= model.components_).all() and (model.components_ <= errors.H_high).all())
     True
     """
+    if not isinstance(model, NMF):
+        raise InvalidParameterError(f"model must be a fitted NMF, got {type(model).__name__}.")
     check_is_fitted(model)
-    if method not in ("bootstrap", "displacement"):
-        raise UnknownNameError.of("method", method, ("bootstrap", "displacement"))
-    if not 0 < level < 1:
+    UnknownNameError.check("method", method, ("bootstrap", "displacement"))
+    if not (is_number(level) and 0 < level < 1):
         raise InvalidParameterError(f"level must be between 0 and 1, got {level!r}.")
     n_resamples = checked_count("n_resamples", n_resamples)
     other = model.robust is not None or model.scale is not None or model.signed_components
@@ -208,8 +210,11 @@ class _Problem:
             low, high = np.zeros(factor.shape), np.full(factor.shape, np.inf)
             for a in np.flatnonzero(seen):
                 # The order statistics (R + 1) p of R draws: others would make the intervals too short.
-                quantiles = np.nanquantile(draws[:, :, a], [tail, 1 - tail], axis=0, method="weibull")
-                low[:, a], high[:, a] = np.maximum(2 * factor[:, a] - quantiles[::-1], 0.0)
+                below, above = np.nanquantile(draws[:, :, a], [tail, 1 - tail], axis=0, method="weibull")
+                low[:, a], reflected = np.maximum(2 * factor[:, a] - np.stack([above, below]), 0.0)
+                # Where zero cuts off the quantile below, it cuts off its reflection, too. The estimate is
+                # then like max(Z, 0) of a normal Z, for which the quantile above is the exact end.
+                high[:, a] = np.where(below > 0, reflected, np.maximum(reflected, above))
             ends.append((low, high))
         (W_low, W_high), (H_low, H_high) = ends
         return ErrorEstimate("bootstrap", level, self.Ht.T, self.W, H_low.T, H_high.T, W_low, W_high, seen)

@@ -35,7 +35,7 @@ from nonneg.estimators._base import (
 from nonneg.estimators.documentation import documented
 from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.estimators.scaled_columns import HALF, SCALES, column_scale, dominant_columns, scaled_columns
-from nonneg.exceptions import DataTypeError, FileFormatError, InvalidParameterError
+from nonneg.exceptions import DataTypeError, FileFormatError, InvalidParameterError, as_data_errors
 from nonneg.initializers.custom import check_factor
 from nonneg.initializers.registry import INITS
 from nonneg.losses.penalties import Penalties, scaled_penalties
@@ -234,18 +234,7 @@ class NMF(FactorizingEstimator):
         H : array of shape (n_components, n_features), optional
             Initial H.
         {sample_weight}
-        mask : bool array or sparse matrix of shape (n_samples, n_features), optional
-            True where observed.
-        entry_weight : array, sparse matrix or pair, of shape (n_samples, n_features), optional
-            A nonnegative weight for every entry, by which its divergence is multiplied; 0 marks a missing
-            one. Entries that a sparse matrix does not store have weight 0, or that of a pair
-            ``(matrix, weight)``. Products of a weight of the sample and one of the feature cost no more than
-            none.
-        uncertainty : array, sparse matrix or pair, of shape (n_samples, n_features), optional
-            The standard deviation of every entry, instead of ``entry_weight = 1 / uncertainty ** 2``. The
-            loss is then half of what source apportionment calls Q. Infinity marks a missing entry.
-        frozen_components : sequence of int, optional
-            Rows of `H` that are kept fixed.
+        {function: mask, entry_weight, uncertainty, frozen_components}
 
         Returns
         -------
@@ -594,7 +583,8 @@ def non_negative_factorization(
     if sp.issparse(X) and not 1 <= beta_of(model.beta_loss) <= 2:
         # scikit-learn writes W H out for these losses, and so do our solvers X.
         X = X.toarray()
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    with as_data_errors():
+        X = X if hasattr(X, "shape") else np.asarray(X)
     if not update_H:
         if W is not None:
             warn_user("When update_H=False, the provided initial W is not used.", RuntimeWarning)

@@ -196,8 +196,7 @@ class PurificationNMF(WeightedEstimator):
         """Return the parameters of the method, after checking their names."""
         params = dict(self.method_params or {})
         for name in params:
-            if name not in METHOD_PARAMS:
-                raise UnknownNameError.of("method_params", name, METHOD_PARAMS)
+            UnknownNameError.check("method_params", name, METHOD_PARAMS)
         return params
 
     @_fit_context(prefer_skip_nested_validation=True)

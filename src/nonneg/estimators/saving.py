@@ -11,7 +11,6 @@ import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from pathlib import Path
 from types import FunctionType
 from typing import Any, ClassVar
 
@@ -21,7 +20,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import InvalidParameterError as RejectedParameterError
 from sklearn.utils.validation import check_is_fitted
 
-from nonneg._arrays import to_numpy, write_npz
+from nonneg._arguments import checked_path
+from nonneg._arrays import checked_indices, to_numpy, write_npz
 from nonneg._version import __version__
 from nonneg.estimators.documentation import documented
 from nonneg.exceptions import (
@@ -33,7 +33,6 @@ from nonneg.exceptions import (
     UnsafeFileError,
 )
 from nonneg.io.limits import check_archive
-from nonneg.io.table import check_format
 
 FORMAT, FORMAT_VERSION = "nonneg-model", 4
 # Parameters that belong to a process or a machine rather than to the model.
@@ -149,7 +148,7 @@ class Sparse(StoredArray):
         indices = StoredArray(n_entries, kind="i").read(None, file, f"{name}.indices")
         indptr = StoredArray(f"{name}.indptr", kind="i").read(None, file, f"{name}.indptr")
         matrix = self.matrix((data, indices, indptr), shape=tuple(plain))
-        check_format(matrix)
+        checked_indices(matrix, name)
         return matrix
 
 
@@ -160,10 +159,8 @@ class SavableEstimator(BaseEstimator):
     _function: ClassVar[Any] = None  # the function behind the estimator, which describes its parameters
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        documented(cls, vars(cls).get("_function"))
-        for member in vars(cls).values():
-            if isinstance(member, FunctionType):
-                documented(member)
+        for member in (cls, *(member for member in vars(cls).values() if isinstance(member, FunctionType))):
+            documented(member, vars(cls).get("_function"))
         super().__init_subclass__(**kwargs)
 
     @classmethod
@@ -201,7 +198,7 @@ class SavableEstimator(BaseEstimator):
         header = pack_model(self, file)
         file.arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         try:
-            write_npz(Path(path), file.arrays)
+            write_npz(checked_path(path), file.arrays)
         except OSError as error:
             raise OutputError(
                 f"The model could not be written to {path}: {error}. What was there before is unchanged. "
@@ -397,18 +394,17 @@ def from_plain(plain: Any, file: File, name: str) -> Any:
 
 def read_model(path: str | os.PathLike[str], classes: Classes) -> Any:
     """Read a model that `save` wrote."""
-    content = Path(path).read_bytes()
-    if not zipfile.is_zipfile(io.BytesIO(content)):
-        raise FileFormatError(
-            f"{path} is not a saved model, or it is truncated. Save it again with model.save(path)."
-        )
+    place = checked_path(path)
     try:
+        content = place.read_bytes()
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            check_archive(archive, Path(path))
+            check_archive(archive, place)
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         header = json.loads(bytes(arrays.pop("header")).decode())
         return unpack_model(header, File(arrays), classes)
+    except OSError as error:
+        raise FileFormatError(f"{path} cannot be read: {error.strerror or error}.") from error
     except NonnegError as error:
         raise FileFormatError(f"{path}: {error}") from error
     except Exception as error:  # a damaged archive fails in many ways, and all of them mean the same

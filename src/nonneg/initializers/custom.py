@@ -18,6 +18,7 @@ from nonneg.exceptions import (
     NegativeDataError,
     NonFiniteDataError,
     ShapeError,
+    as_data_errors,
 )
 
 # Multiplicative updates of a factor that is not given, and its lowest entry relative to the mean of its row:
@@ -47,7 +48,8 @@ def custom_init(
 
 def check_factor(array: Any, shape: tuple[int, int], name: str, *, zeros: bool = False) -> Any:
     """Return a factor as a NumPy array of float64, or say what is wrong with it."""
-    array = array if is_array_api_obj(array) else np.asarray(array)
+    with as_data_errors(name):
+        array = array if is_array_api_obj(array) else np.asarray(array)
     _check_form(array, shape, name)
     values = np.array(to_float64(array))
     if not np.isfinite(values).all():

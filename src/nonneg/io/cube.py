@@ -5,6 +5,7 @@ They are arrays of NumPy and MATLAB files, or ENVI files: a text header next to 
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import warnings
@@ -23,6 +24,7 @@ from nonneg.exceptions import (
     InvalidDataError,
     OutputError,
     ShapeError,
+    as_data_errors,
 )
 from nonneg.io import matlab, npz
 from nonneg.io.read import format_of, read_with
@@ -127,7 +129,8 @@ def as_cube(cube: Any, *, wavelengths: Any = None, no_data: float | None = None,
     if isinstance(cube, str | os.PathLike):
         cube = read_cube(cube, wavelengths=wavelengths, bands=bands)
     if not isinstance(cube, Cube):
-        cube = Cube(cube if hasattr(cube, "dtype") else np.asarray(cube))
+        with as_data_errors("the cube"):
+            cube = Cube(cube if hasattr(cube, "dtype") else np.asarray(cube))
     changes: dict[str, Any] = {}
     if wavelengths is not None:
         changes["wavelengths"] = np.asarray(wavelengths, dtype=np.float64)
@@ -270,7 +273,12 @@ def _opened(path: Path, *, library: bool) -> tuple[Any, dict[str, str]]:
     axes, code, order = (words[entries[name]] for name, words in _ALLOWED.items())
     numbers = path if path != header else _numbers_beside(header)
     stored_shape = tuple(shape[axis] for axis in axes)
-    values = np.memmap(numbers, order + code, "r", int(entries["header offset"]), stored_shape)
+    first, n_bytes = int(entries["header offset"]), math.prod(shape) * int(code[1])
+    if first + n_bytes > (size := numbers.stat().st_size):
+        raise FileFormatError(
+            f"{numbers} has {size} of the {first + n_bytes} bytes that {header.name} describes."
+        )
+    values = np.memmap(numbers, order + code, "r", first, stored_shape)
     return values.transpose(np.argsort(axes)), entries
 
 

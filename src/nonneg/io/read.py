@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError
+from nonneg._arguments import checked_path
+from nonneg.exceptions import FileFormatError, InvalidParameterError, NonnegError, UnknownNameError
 from nonneg.io import hdf5, matlab, matrix_market, npz, text
 from nonneg.io.memory import checked_memory
 from nonneg.io.stored import ParquetRows, StoredMatrix, memmap_rows
@@ -37,7 +38,7 @@ def read_table(path: str | os.PathLike[str], **options: Any) -> Table:
     The options are those of `ReadOptions`. Nothing in a file can run code: arrays of Python objects are
     refused.
     """
-    place, checked = Path(path), ReadOptions(**options)
+    place, checked = checked_path(path), ReadOptions(**options)
     form = _format_for(place, checked)
     table = read_with(form.words, place, lambda: _read(form, place, checked))
     return checked_table(table, str(place), form.kind)
@@ -137,9 +138,9 @@ def open_matrix(
     >>> NMF(3, max_iter=5, tol=0).fit(X).components_.shape
     (3, 20)
     """
-    if dtype not in (None, "float32", "float64"):
-        raise InvalidParameterError(f"dtype={dtype!r} is not allowed. Expected 'float32', 'float64' or None.")
-    stored = open_stored(Path(path), ReadOptions(variable=variable), memory)
+    if dtype is not None:
+        UnknownNameError.check("dtype", dtype, ("float32", "float64"))
+    stored = open_stored(checked_path(path), ReadOptions(variable=variable), memory)
     if dtype is not None:
         stored.converted_dtype = np.dtype(dtype)
     return stored

@@ -324,7 +324,7 @@ class ParquetRows(StoredMatrix):
         # The columns in which pandas stored the index of a data frame; a plain range is stored in none.
         indices = (schema.pandas_metadata or {}).get("index_columns", ())
         stored = [name for name in schema.names if name in indices]
-        first = [name for name in schema.names[:1] if name not in options.mentioned]
+        first = [name for name in schema.names[:1] if name not in (*options.mentioned, *options.known)]
         names = stored or (first if options.index is True or not numeric.issuperset(first) else [])
         index = names[0] if names and options.index is not False else None
         features = [name for name in schema.names if name != index and name not in stored]

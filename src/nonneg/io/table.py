@@ -11,12 +11,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from nonneg._arrays import checked_indices
 from nonneg._typing import SparseMatrix
 from nonneg.exceptions import (
     DataTypeError,
     FileFormatError,
     InvalidParameterError,
-    NonnegError,
     UnknownNameError,
 )
 
@@ -37,6 +37,7 @@ class ReadOptions:
     columns: tuple[str, ...] | None = None  # the features; None for all
     drop: tuple[str, ...] = ()  # columns to leave out
     label: str | None = None  # the column of labels, which is not a feature
+    known: tuple[str, ...] = ()  # features of a model: columns of other names may contain text
 
     def __post_init__(self) -> None:
         if self.delimiter == r"\t":  # as a shell passes it on
@@ -49,7 +50,7 @@ class ReadOptions:
 
     @property
     def mentioned(self) -> tuple[str, ...]:
-        """The columns that the caller speaks of."""
+        """The columns that the user speaks of."""
         return (*(self.columns or ()), *self.drop, *([] if self.label is None else [self.label]))
 
     def places(
@@ -60,6 +61,8 @@ class ReadOptions:
         chosen = list(range(n_columns))
         if self.columns is not None:
             chosen = sorted({_place(one, names, n_columns, "--columns", source) for one in self.columns})
+        elif names is not None:
+            chosen = [at for at, name in enumerate(names) if name in self.known] or chosen
         left_out = {_place(one, names, n_columns, "--drop", source) for one in self.drop} | {label}
         columns = [at for at in chosen if at not in left_out]
         if not columns:
@@ -171,7 +174,7 @@ def checked_table(table: Table, source: str, kind: str) -> Table:
     if sparse.issparse(X):
         X = X if X.format in ("csr", "csc") else X.tocsr()
         with sound_sparse(source):
-            check_format(X)
+            checked_indices(X)
         if not X.has_canonical_format:
             if X.dtype.kind in "iu":
                 X = X.astype(np.float64)  # small integers would wrap around where entries are added up
@@ -200,15 +203,8 @@ def compressed_matrix(
         if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (indices, indptr)):
             raise ValueError("indices and indptr must be integers in one dimension")
         matrix = build((data, indices, indptr), shape=shape)
-        check_format(matrix)
+        checked_indices(matrix)
     return matrix
-
-
-def check_format(matrix: Any) -> None:
-    """Raise ValueError if a sparse matrix has impossible indices: compiled loops trust them, and crash."""
-    if bool((matrix.indptr[1:] < matrix.indptr[:-1]).any()):
-        raise ValueError("indptr must not fall")  # which SciPy asks only where the last one is not zero
-    matrix.check_format(full_check=True)
 
 
 @contextmanager
@@ -216,10 +212,10 @@ def sound_sparse(source: Any) -> Iterator[None]:
     """Explain what SciPy stumbles over while it builds and checks a sparse matrix."""
     try:
         yield
-    except NonnegError:
+    except FileFormatError:
         raise
     except Exception as error:
         raise FileFormatError(
             f"{source} contains no sound sparse matrix, but one with missing parts or impossible indices: "
-            f"{error}. Write it again from its source."
+            f"{error.__cause__ or error}. Write it again from its source."
         ) from error

@@ -67,7 +67,8 @@ def _read(stream: IO[str], usual_delimiter: str, options: ReadOptions, path: Pat
         if header is None and wanted:
             header, sampled, numbered = sampled[0], sampled[1:], numbered[1:]
     # A column that the caller speaks of is no column of row names.
-    mentioned = header is not None and len(header) == n_cells and header[0] in options.mentioned
+    named = (*options.mentioned, *options.known)
+    mentioned = header is not None and len(header) == n_cells and header[0] in named
     has_index = options.index is True or (
         options.index == "auto" and not mentioned and _looks_like_index(header, sampled, n_cells, parse)
     )
@@ -121,6 +122,8 @@ def _entries(
         numbers.append(number)
         names += [cell.strip() for cell in cells[:first]]
         labels += [] if label is None else [cells[label + first].strip()]
+    if bad and header and options.known and not set(header) & set(options.known):
+        raise FileFormatError(f"{path} has no feature of the model, such as {options.known[0]!r}.")
     if bad:
         raise _bad_columns(path, bad, header, has_index)
     if not entries:
@@ -152,8 +155,8 @@ def _bad_columns(
     )
     unnamed = " Names in the first line or column need header=True (--header) or index=True (--index)."
     return FileFormatError(
-        f"{path}: {listing}. Leave columns of text out with --drop {shlex.quote(','.join(columns))}; fit and "
-        "rank take one of known classes with --label-column. Correct a single wrong cell, or leave it empty "
+        f"{path}: {listing}. Leave columns of text out with --drop {shlex.quote(','.join(columns))}; "
+        "--label-column takes one of known classes. Correct a single wrong cell, or leave it empty "
         f"and ignore it (missing='mask', --missing mask).{unnamed * (names is None)}"
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -13,9 +12,9 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from nonneg._arrays import on_gpu, to_torch
-from nonneg._interruption import check_interrupt, pending
+from nonneg._interruption import check_interrupt, end_run
 from nonneg._threads import single_threaded_blas
-from nonneg.exceptions import InterruptedFitWarning, InvalidParameterError, LostRowsError
+from nonneg.exceptions import InvalidParameterError, LostRowsError
 from nonneg.iteration.captured import Captured, factor_entries
 from nonneg.iteration.checkpoint import Checkpoint, check_factors
 from nonneg.iteration.history import History
@@ -117,13 +116,8 @@ def iterate(
         lost.run = Run(state, n_iter, StopReason.STALLED, history, "")
         raise
     except KeyboardInterrupt:
-        pending.clear()
+        end_run(n_iter)
         reason = StopReason.INTERRUPTED
-        warnings.warn(
-            f"Interrupted after {n_iter} iterations; the best factors so far are returned.",
-            InterruptedFitWarning,
-            stacklevel=2,
-        )
     if finished:
         reason, sentence = StopReason.CONVERGED, getattr(stop, "sentence", "")
     if checkpoint is not None and not finished and n_iter > done:

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -56,8 +56,9 @@ def _clear() -> str:
 
 def _show(line: str, *, ends: bool = False) -> None:
     """Rewrite the line of a terminal, which `ends` here or is rewritten; elsewhere write a line."""
-    sys.stderr.write(f"{_clear()}{line}" + "\n" * ends if is_live() else f"{line}\n")
-    sys.stderr.flush()
+    with suppress(OSError):  # a full disk behind it is no reason to end a run
+        sys.stderr.write(f"{_clear()}{line}" + "\n" * ends if is_live() else f"{line}\n")
+        sys.stderr.flush()
 
 
 class _Line:

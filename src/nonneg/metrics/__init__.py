@@ -2,52 +2,30 @@
 
 from __future__ import annotations
 
-from nonneg.metrics.clustering import clustering_accuracy, normalized_mutual_information, purity
-from nonneg.metrics.factors import (
-    Matching,
-    anchors_found,
-    match_components,
-    relative_error,
-    spectral_angles,
-)
-from nonneg.metrics.mixing import Mixing, mixing
-from nonneg.metrics.networks import (
-    averaged_rank_correlation,
-    conductance,
-    omega_index,
-    overlapping_modularity,
-    overlapping_nmi,
-)
-from nonneg.metrics.separation import SeparationScores, separation_scores
-from nonneg.metrics.topics import (
-    cv_coherence,
-    npmi_coherence,
-    top_words,
-    topic_diversity,
-    umass_coherence,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Matching",
-    "Mixing",
-    "SeparationScores",
-    "anchors_found",
-    "averaged_rank_correlation",
-    "clustering_accuracy",
-    "conductance",
-    "cv_coherence",
-    "match_components",
-    "mixing",
-    "normalized_mutual_information",
-    "npmi_coherence",
-    "omega_index",
-    "overlapping_modularity",
-    "overlapping_nmi",
-    "purity",
-    "relative_error",
-    "separation_scores",
-    "spectral_angles",
-    "top_words",
-    "topic_diversity",
-    "umass_coherence",
-]
+from nonneg.metrics.clustering import clustering_accuracy as clustering_accuracy
+from nonneg.metrics.clustering import normalized_mutual_information as normalized_mutual_information
+from nonneg.metrics.clustering import purity as purity
+from nonneg.metrics.factors import Matching as Matching
+from nonneg.metrics.factors import anchors_found as anchors_found
+from nonneg.metrics.factors import match_components as match_components
+from nonneg.metrics.factors import relative_error as relative_error
+from nonneg.metrics.factors import spectral_angles as spectral_angles
+from nonneg.metrics.mixing import Mixing as Mixing
+from nonneg.metrics.mixing import mixing as mixing
+from nonneg.metrics.networks import averaged_rank_correlation as averaged_rank_correlation
+from nonneg.metrics.networks import conductance as conductance
+from nonneg.metrics.networks import omega_index as omega_index
+from nonneg.metrics.networks import overlapping_modularity as overlapping_modularity
+from nonneg.metrics.networks import overlapping_nmi as overlapping_nmi
+from nonneg.metrics.separation import SeparationScores as SeparationScores
+from nonneg.metrics.separation import separation_scores as separation_scores
+from nonneg.metrics.topics import cv_coherence as cv_coherence
+from nonneg.metrics.topics import npmi_coherence as npmi_coherence
+from nonneg.metrics.topics import top_words as top_words
+from nonneg.metrics.topics import topic_diversity as topic_diversity
+from nonneg.metrics.topics import umass_coherence as umass_coherence
+
+if not TYPE_CHECKING:  # type checkers read the imports above
+    __all__ = [*sorted(name for name, value in globals().items() if callable(value))]  # noqa: PLE0604

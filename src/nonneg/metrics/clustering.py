@@ -10,12 +10,12 @@ A cluster named -1 is a cluster like any other.
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from nonneg.exceptions import DataTypeError, InvalidDataError, ShapeError
+from nonneg.exceptions import DataTypeError, InvalidDataError, InvalidParameterError, ShapeError
 
 _WHOLE = 2.0**53  # beyond it a floating-point number stands for several whole ones
 
@@ -124,6 +124,8 @@ def _label_pairs(y_true: Any, y_pred: Any, unlabeled: Any) -> tuple[Any, Any]:
             f"{predicted.size}. Pass one label per sample, in the same order."
         )
     if unlabeled is not None:
+        if not isinstance(unlabeled, Real | str):
+            raise InvalidParameterError(f"unlabeled must be None or a label, got {unlabeled!r}.")
         labeled = true != unlabeled
         true, predicted = true[labeled], predicted[labeled]
     if true.size == 0:
@@ -135,7 +137,10 @@ def _label_pairs(y_true: Any, y_pred: Any, unlabeled: Any) -> tuple[Any, Any]:
 
 
 def _labels(labels: Any, name: str) -> Any:
-    array = np.asarray(labels)
+    try:
+        array = np.asarray(labels)
+    except ValueError as error:
+        raise DataTypeError(f"Expected `{name}` as a list of labels: {error}.") from error
     if array.ndim != 1:
         raise ShapeError(
             f"Expected `{name}` of shape (n_samples,), one label per sample, got {array.shape}. For a table "

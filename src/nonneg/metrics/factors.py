@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 
 from nonneg.exceptions import InvalidParameterError, NonFiniteDataError, ShapeError
+from nonneg.metrics.arguments import sparse_table, table
 
 _BLOCK_ENTRIES = 1 << 20
 # A sum of squares below this may have lost terms to underflow.
@@ -66,19 +67,13 @@ def _weighted(values: Any, weights: Any) -> float:
 
 
 def _blocks(X: Any, W: Any, H: Any, sample_weight: Any) -> Iterator[tuple[Any, Any, Any]]:
-    X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
-    W, H = np.asarray(W, dtype=np.float64), np.asarray(H, dtype=np.float64)
-    if (
-        X.ndim != 2
-        or W.ndim != 2
-        or H.ndim != 2
-        or X.shape != (W.shape[0], H.shape[1])
-        or W.shape[1] != H.shape[0]
-    ):
+    X = sparse_table(X, "X", "(n, m)") if sp.issparse(X) else table(X, "X", "(n, m)", as_float=False)
+    W, H = table(W, "W", "(n, k)"), table(H, "H", "(k, m)")
+    if X.shape != (W.shape[0], H.shape[1]) or W.shape[1] != H.shape[0]:
         raise ShapeError(
             f"Expected X (n, m), W (n, k) and H (k, m), got X {X.shape}, W {W.shape} and H {H.shape}."
         )
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    weights = None if sample_weight is None else table(sample_weight, "sample_weight", "(n,)")
     if weights is not None and weights.shape != (X.shape[0],):
         raise ShapeError(f"Expected sample_weight of shape ({X.shape[0]},), got {weights.shape}.")
     if weights is not None and not (np.isfinite(weights) & (weights >= 0)).all():
@@ -176,19 +171,20 @@ def anchors_found(true: Any, estimated: Any) -> float:
     float
         From 0 to 1.
     """
-    anchors = set(np.asarray(true).ravel().tolist())
+    anchors = set(table(true, "true", "(n_anchors,)").tolist())
     if not anchors:
         raise InvalidParameterError("Expected at least one true anchor, got none.")
-    return len(anchors & set(np.asarray(estimated).ravel().tolist())) / len(anchors)
+    return len(anchors & set(table(estimated, "estimated", "(n_selected,)").tolist())) / len(anchors)
 
 
 def checked_rows(true: Any, estimated: Any) -> tuple[Any, Any]:
     """Return two sets of components as arrays."""
-    first, second = np.asarray(true, dtype=np.float64), np.asarray(estimated, dtype=np.float64)
-    if first.ndim != 2 or second.ndim != 2 or first.shape[1] != second.shape[1]:
+    shape = "(n_components, n_features)"
+    first, second = table(true, "true", shape), table(estimated, "estimated", shape)
+    if first.shape[1] != second.shape[1]:
         raise ShapeError(
-            f"Expected two arrays of shape (n_components, n_features) with equal n_features, "
-            f"got {first.shape} and {second.shape}."
+            f"Expected two arrays of shape {shape} with equal n_features, got {first.shape} and "
+            f"{second.shape}."
         )
     return first, second
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 from nonneg.exceptions import NonFiniteDataError, ShapeError
-from nonneg.metrics.factors import match_components
+from nonneg.metrics.factors import checked_rows, match_components
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ def mixing(true: Any, estimated: Any, *, match: bool = False) -> Mixing:
     Mixing
         Sigma, E and N of Li, Liang and Risteski (2016), assumption (A3).
     """
-    first, second = np.asarray(true, dtype=np.float64), np.asarray(estimated, dtype=np.float64)
-    if first.ndim != 2 or first.shape != second.shape:
+    first, second = checked_rows(true, estimated)
+    if first.shape != second.shape:
         raise ShapeError(
             f"Expected two arrays of the same shape (n, n_features), got {first.shape} and {second.shape}."
         )

@@ -13,11 +13,14 @@ from scipy.stats import rankdata
 from nonneg._typing import FloatArray, SparseMatrix
 from nonneg.exceptions import (
     InvalidDataError,
-    InvalidParameterError,
     NegativeDataError,
     NonFiniteDataError,
     ShapeError,
+    UnknownNameError,
 )
+from nonneg.metrics.arguments import sequences, sparse_table, table
+
+MEMBERSHIPS = "(n_nodes, n_communities)"
 
 
 def overlapping_modularity(adjacency: Any, memberships: Any, *, receiving: Any = None) -> float:
@@ -132,14 +135,13 @@ def averaged_rank_correlation(true: Any, estimated: Any, *, nan: str = "error") 
     >>> averaged_rank_correlation(true, [[0.1, 0.9], [0.2, 0.8], [1.0, 0.0]])
     1.0
     """
-    first, second = _table(true, "true"), _table(estimated, "estimated")
-    if len(first) != len(second) or not len(first):
+    first, second = table(true, "true", MEMBERSHIPS), table(estimated, "estimated", MEMBERSHIPS)
+    if len(first) != len(second) or 0 in (*first.shape, *second.shape):
         raise ShapeError(
-            f"Expected memberships of the same nodes, got {len(first)} rows in `true` and {len(second)} in "
-            "`estimated`."
+            f"Expected memberships of the same nodes in `true` and `estimated`, one community per column, "
+            f"got {first.shape} and {second.shape}."
         )
-    if nan not in ("error", "omit"):
-        raise InvalidParameterError(f"nan must be 'error' or 'omit', got {nan!r}.")
+    UnknownNameError.check("nan", nan, ("error", "omit"))
     known = np.isfinite(first).all(axis=1) & np.isfinite(second).all(axis=1)
     if not known.any() or (nan == "error" and not known.all()):
         raise NonFiniteDataError(
@@ -232,7 +234,8 @@ def omega_index(first: Any, second: Any) -> float:
 
 def _covers(first: Any, second: Any) -> tuple[Any, Any, int]:
     """Return which nodes are in which communities, as two tables over the same nodes, and their number."""
-    covers = [[set(community) for community in cover] for cover in (first, second)]
+    both = {"first": first, "second": second}
+    covers = [[set(each) for each in sequences(cover, name, "nodes")] for name, cover in both.items()]
     nodes = {node: at for at, node in enumerate(set().union(*covers[0], *covers[1]))}
     if len(nodes) < 2 or not all(covers):
         raise InvalidDataError("Expected communities on both sides, and two nodes or more, got fewer.")
@@ -242,16 +245,6 @@ def _covers(first: Any, second: Any) -> tuple[Any, Any, int]:
         columns = np.repeat(np.arange(len(cover)), [len(community) for community in cover])
         tables.append(sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(nodes), len(cover))))
     return tables[0], tables[1], len(nodes)
-
-
-def _table(values: Any, name: str) -> FloatArray:
-    table = np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
-    if table.ndim != 2 or table.shape[1] == 0:
-        raise ShapeError(
-            f"Expected `{name}` of shape (n_nodes, n_communities), one community per column, got "
-            f"{table.shape}."
-        )
-    return table
 
 
 def _unit_ranks(table: FloatArray) -> FloatArray:
@@ -268,13 +261,13 @@ def _degrees(matrix: SparseMatrix) -> tuple[FloatArray, FloatArray]:
 
 
 def _checked(adjacency: Any, memberships: Any) -> tuple[SparseMatrix, FloatArray]:
-    matrix = sp.csr_array(adjacency, dtype=np.float64)
-    weights = np.nan_to_num(np.asarray(memberships, dtype=np.float64), nan=0.0)
+    matrix = sparse_table(adjacency, "adjacency", "(n_nodes, n_nodes)")
+    weights = np.nan_to_num(table(memberships, "memberships", MEMBERSHIPS), nan=0.0)
     n = matrix.shape[0]
-    if matrix.shape != (n, n) or weights.ndim != 2 or len(weights) != n:
+    if matrix.shape != (n, n) or len(weights) != n:
         raise ShapeError(
-            f"Expected an adjacency matrix of shape (n_nodes, n_nodes) and memberships of shape (n_nodes, "
-            f"n_communities), got {matrix.shape} and {weights.shape}."
+            f"Expected an adjacency matrix of shape (n_nodes, n_nodes) and memberships of shape "
+            f"{MEMBERSHIPS}, got {matrix.shape} and {weights.shape}."
         )
     if (matrix.data < 0).any() or (weights < 0).any():
         raise NegativeDataError("Expected weights and memberships of at least 0, got negative ones.")

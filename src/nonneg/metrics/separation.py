@@ -17,6 +17,7 @@ from nonneg.exceptions import (
     ShapeError,
     UnknownNameError,
 )
+from nonneg.metrics.arguments import table
 
 DISTORTIONS = ("filter", "gain")
 # Decibels by which rounding may raise an SDR above the others.
@@ -77,8 +78,7 @@ def separation_scores(true: Any, estimated: Any, *, distortion: str = "filter") 
     ----------
     .. [1] Vincent, Gribonval & Fevotte (2006), Performance measurement in blind audio source separation.
     """
-    if distortion not in DISTORTIONS:
-        raise UnknownNameError.of("distortion", distortion, DISTORTIONS)
+    UnknownNameError.check("distortion", distortion, DISTORTIONS)
     first, second = _checked(true, estimated)
     for name, sources in (("true", first), ("estimated", second)):
         silent = np.flatnonzero(~sources.any(axis=1))
@@ -134,11 +134,11 @@ def _decibels(power: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def _checked(true: Any, estimated: Any) -> tuple[FloatArray, FloatArray]:
-    first, second = np.asarray(true, dtype=np.float64), np.asarray(estimated, dtype=np.float64)
-    if first.ndim != 2 or first.shape != second.shape or 0 in first.shape:
+    shape = "(n_sources, n_samples)"
+    first, second = table(true, "true", shape), table(estimated, "estimated", shape)
+    if first.shape != second.shape or 0 in first.shape:
         raise ShapeError(
-            f"Expected two arrays of the same shape (n_sources, n_samples), got {first.shape} and "
-            f"{second.shape}."
+            f"Expected two arrays of the same shape {shape}, got {first.shape} and {second.shape}."
         )
     for name, sources in (("true", first), ("estimated", second)):
         if not np.isfinite(sources).all():

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arguments import checked_count, is_number
 from nonneg._typing import FloatArray, IntArray
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonFiniteDataError, ShapeError
+from nonneg.metrics.arguments import sequences, sparse_table, table
 
 
 def top_words(topics: Any, n_words: int = 20) -> IntArray:
@@ -29,17 +31,11 @@ def top_words(topics: Any, n_words: int = 20) -> IntArray:
     array of int of shape (n_topics, n_words)
         Indices of words in order of decreasing weight; ties go to the lower index.
     """
-    import scipy.sparse as sp
-
     # As floats: unsigned numbers have no negatives to be sorted by.
-    weights = np.asarray(topics.toarray() if sp.issparse(topics) else topics, dtype=np.float64)
-    if weights.ndim != 2:
-        raise ShapeError(f"Expected topics of shape (n_topics, n_words), got {weights.shape}.")
+    weights = table(topics, "topics", "(n_topics, n_words)")
     if np.isnan(weights).any():
         raise NonFiniteDataError("Expected weights of words, got NaN. Remove such topics or words first.")
-    if not isinstance(n_words, int | np.integer) or isinstance(n_words, bool) or n_words < 1:
-        raise InvalidParameterError(f"n_words must be an integer of at least 1, got {n_words!r}.")
-    return np.argsort(-weights, axis=1, kind="stable")[:, :n_words]
+    return np.argsort(-weights, axis=1, kind="stable")[:, : checked_count("n_words", n_words)]
 
 
 def umass_coherence(documents: Any, words: Any, *, smoothing: float = 0.01) -> FloatArray:
@@ -70,7 +66,7 @@ def umass_coherence(documents: Any, words: Any, *, smoothing: float = 0.01) -> F
     ----------
     .. [1] Mimno et al. (2011), EMNLP, equation (1).
     """
-    if not smoothing > 0:
+    if not (is_number(smoothing) and smoothing > 0):
         raise InvalidParameterError(f"smoothing must be a number above 0, got {smoothing!r}.")
     single, both, _ = _co_occurrences(documents, words)
     coherence = np.empty(len(both))
@@ -146,14 +142,10 @@ def cv_coherence(documents: Any, words: Any, *, window_size: int = 110) -> Float
     ----------
     .. [1] Röder, Both & Hinneburg (2015), WSDM.
     """
-    if isinstance(window_size, bool) or not isinstance(window_size, int | np.integer) or window_size < 1:
-        raise InvalidParameterError(f"window_size must be an integer of at least 1, got {window_size!r}.")
-    if isinstance(documents, str) or any(isinstance(document, str) for document in documents):
-        raise InvalidParameterError(
-            "Expected every document as a sequence of tokens, got a text. Split it, for example with "
-            "`str.split`."
-        )
-    both, n_windows = _window_pairs(documents, words, int(window_size))
+    size = checked_count("window_size", window_size)
+    both, n_windows = _window_pairs(
+        sequences(documents, "documents", "tokens"), sequences(words, "words", "words"), size
+    )
     return np.array([_cosine_to_sum(pairs / n_windows) for pairs in both])
 
 
@@ -171,7 +163,7 @@ def _cosine_to_sum(together: FloatArray) -> float:
     return float(np.mean((npmi @ total) / np.where(lengths > 0, lengths, 1.0)))
 
 
-def _window_pairs(documents: Any, words: Any, size: int) -> tuple[list[FloatArray], int]:
+def _window_pairs(documents: list[Any], words: list[Any], size: int) -> tuple[list[FloatArray], int]:
     """Return in how many sliding windows each pair of top words occurs, topic by topic."""
     chosen = [[str(word) for word in topic] for topic in words]
     places = {word: at for at, word in enumerate(dict.fromkeys(word for topic in chosen for word in topic))}
@@ -226,22 +218,18 @@ def topic_diversity(words: Any) -> float:
 
 
 def _checked_words(words: Any) -> IntArray:
-    array = np.asarray(words)
-    if array.ndim != 2 or array.dtype.kind not in "iu":
-        raise ShapeError(
-            "Expected top words as an array of integers of shape (n_topics, n), got shape "
-            f"{array.shape} of type {array.dtype}. `nonneg.metrics.top_words` computes one from topics."
-        )
+    hint = "`nonneg.metrics.top_words` computes an array of integers from topics."
+    array = table(words, "words", "(n_topics, n)", as_float=False, hint=hint)
+    if array.dtype.kind not in "iu":
+        raise ShapeError(f"Expected `words` as an array of integers, got type {array.dtype}. {hint}")
     return array.astype(np.intp)
 
 
 def _co_occurrences(documents: Any, words: Any) -> tuple[Sequence[Any], Sequence[Any], int]:
     """Return the documents with each top word, and with both of each pair, topic by topic."""
-    import scipy.sparse as sp
-
     chosen = _checked_words(words)
-    present = sp.csc_array(documents)
-    if present.ndim != 2 or present.shape[0] == 0:
+    present = sparse_table(documents, "documents", "(n_documents, n_words)").tocsc()
+    if present.shape[0] == 0:
         raise ShapeError(f"Expected documents of shape (n_documents, n_words), got {present.shape}.")
     if chosen.size and not (chosen.min() >= 0 and chosen.max() < present.shape[1]):
         raise InvalidParameterError(

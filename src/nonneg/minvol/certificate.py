@@ -10,6 +10,7 @@ import numpy as np
 
 from nonneg._arrays import to_float64
 from nonneg._typing import Array, FloatArray, SampleArray
+from nonneg.certificates.bounds import lower
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.minvol.noise import NoiseLevel
@@ -136,8 +137,8 @@ def scattering(scatter: Scatter, k: int) -> Statement:
         sentence = "There is one component, and no other to confuse it with."
         return Statement("sufficiently-scattered", sentence, purity, None, Verdict.HOLDS, quantities)
     facts = (
-        f"the largest weight of every component is at least {purity:.3g} (needed: {needed:.3g}), and the "
-        f"number of samples without it is at least {fewest} (needed: {k - 1})"
+        f"the largest weight of every component is at least {lower(purity, 3)} (needed: {needed:.3g}), and "
+        f"the number of samples without it is at least {fewest} (needed: {k - 1})"
     )
     if purity < needed - ZERO or fewest < k - 1:
         sentence = (

@@ -135,7 +135,6 @@ def _result(problem: Problem, run: Run[State], level: NoiseLevel) -> MinVolResul
 
 def _given_components(init: Any, shape: tuple[int, int]) -> FloatArray | None:
     if isinstance(init, str):
-        if init not in INITS:
-            raise UnknownNameError.of("init", init, INITS)
+        UnknownNameError.check("init", init, INITS)
         return None
     return check_factor(init, shape, "init", zeros=True)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nonneg._typing import FloatArray
+from nonneg.certificates.bounds import lower, upper
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.metrics.mixing import mixing
 from nonneg.purification.decode import Decoder
@@ -102,8 +103,8 @@ def _mixing_of_halves(H: FloatArray, halves: tuple[Moments, Moments] | None) -> 
     outside = float((np.abs(mixed.outside).sum(axis=0) / np.abs(targets[0]).sum(axis=1)).max())
     sentence = (
         f"Features updated on each half of the samples are mixed by Sigma + E with ||E||_1 = "
-        f"{mixed.e_norm:.2g} and Sigma within {diagonal:.2g} of the identity; {outside:.2g} of a feature "
-        "lies outside the span of the others."
+        f"{mixed.e_norm:.2g} and Sigma within {upper(diagonal, 2)} of the identity; {outside:.2g} of a "
+        "feature lies outside the span of the others."
     )
     quantities = {"diagonal_off_one": diagonal, "outside": outside}
     verdict = _verdict(mixed.e_norm, ALLOWED_MIXING)
@@ -164,7 +165,7 @@ def correlation_statement(weights: FloatArray) -> Statement:
     chance = math.sqrt((1.0 + CHANCE * math.sqrt(2.0 / len(squares))) / (n_samples - 1))
     sentence = (
         f"Correlations of the decoded weights have a root mean square of {size:.2g}; independent weights, as "
-        f"the theorems assume, would have at most {chance:.2g} by chance."
+        f"the theorems assume, would have at most {upper(chance, 2)} by chance."
     )
     quantities = {"largest": float(np.sqrt(squares.max())), "n_samples": n_samples}
     return Statement(name, sentence, size, chance, _verdict(size, chance), quantities)
@@ -172,7 +173,7 @@ def correlation_statement(weights: FloatArray) -> Statement:
 
 def noise_statement(level: float) -> Statement:
     """State from which size on weights can be told from noise."""
-    sentence = f"Weights below {level:.2g} of a typical large one cannot be distinguished from noise."
+    sentence = f"Weights below {lower(level, 2)} of a typical large one cannot be distinguished from noise."
     return Statement("noise-level", sentence, level, 1.0, _verdict(level, 1.0))
 
 
@@ -186,7 +187,7 @@ def explained_statement(samples: FloatArray, H: FloatArray, init_H: FloatArray) 
     best = float((sizes**2).sum()) / total
     sentence = (
         f"The features span {100 * after:.4g}% of the squared entries of {len(samples)} samples, the initial "
-        f"ones {100 * before:.4g}%; no {len(H)} features span more than {100 * best:.4g}%."
+        f"ones {100 * before:.4g}%; no {len(H)} features span more than {upper(100 * best)}%."
     )
     # Up to rounding of sums of squares.
     verdict = Verdict.HOLDS if after >= before * (1.0 - 1e-9) else Verdict.FAILS
@@ -198,8 +199,8 @@ def balancing_statement(smallest: float, level: float, ratio: float) -> Statemen
     # E(0) >= 0 is estimated from samples: entries above a tenth of the level are taken for estimation error.
     threshold = -0.1 * max(level, 0.1)
     sentence = (
-        f"Features were scaled by a diagonal D whose entries differ by a factor of up to {ratio:.3g}. The "
-        f"guarantee requires E(0) >= 0 (smallest entry found: {smallest:.2g}) and Sigma <= 1 + l, which "
+        f"Features were scaled by a diagonal D whose entries differ by a factor of up to {upper(ratio, 3)}. "
+        f"The guarantee requires E(0) >= 0 (smallest entry found: {smallest:.2g}) and Sigma <= 1 + l, which "
         f"cannot be checked without the true features."
     )
     verdict = Verdict.HOLDS if smallest >= threshold else Verdict.FAILS

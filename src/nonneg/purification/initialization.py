@@ -14,6 +14,7 @@ from nonneg._arrays import is_non_numpy, to_float64, to_numpy
 from nonneg._random import Seed
 from nonneg._registry import Entry, Registry
 from nonneg._typing import FloatArray, IntArray
+from nonneg.certificates.bounds import upper
 from nonneg.cones.rank_one import cone_rank_one
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.exceptions import InvalidParameterError, NonFiniteDataError, ShapeError
@@ -68,7 +69,7 @@ class InitQuality:
             more = f" ({len(self.silent)} such features)" if len(self.silent) > 1 else ""
             return f"Not a warm start: no sample is decoded to feature {self.silent[0]}{more}."
         kind = "good" if self.level <= PROVED else "usable"
-        mixed = f"the shares of features in each other sum to up to {self.level:.2g}"
+        mixed = f"the shares of features in each other sum to up to {upper(self.level, 2)}"
         if self.level < SINGULAR:
             return f"A {kind} warm start: {mixed} (the guarantee is for up to {PROVED:g})."
         return f"Not a warm start: {mixed}. From 1 on, features may be combinations of each other."
@@ -118,7 +119,7 @@ def checked_init(init: Any, n_columns: int) -> FloatArray:
         if np.iscomplexobj(init):
             raise TypeError
         H = np.array(init, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         described = repr(init) if isinstance(init, str) else type(init).__name__
         raise InvalidParameterError(
             f"init must be an array of numbers, one feature per row, got {described}. "

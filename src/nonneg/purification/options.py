@@ -45,9 +45,9 @@ def completed_options(
     pseudo_inverse: Any = "auto",
 ) -> Options:
     """Check the parameters and fill in those that do not depend on the data."""
-    check_name("update", update, UPDATES)
-    check_name("decode", decode, DECODES)
-    check_name("pseudo_inverse", pseudo_inverse, PSEUDO_INVERSES)
+    UnknownNameError.check("update", update, UPDATES)
+    UnknownNameError.check("decode", decode, DECODES)
+    UnknownNameError.check("pseudo_inverse", pseudo_inverse, PSEUDO_INVERSES)
     # Algorithm 1 of the paper; its pseudo-inverse is chosen with it.
     if pseudo_inverse == "auto":
         pseudo_inverse = "min-infinity" if update == "published" else "moore-penrose"
@@ -86,12 +86,6 @@ def _number_above(name: str, value: Any, lowest: float) -> float | None:
             f"{name} must be 'auto' or a finite number above {lowest:g}, got {value!r}."
         )
     return float(value)
-
-
-def check_name(name: str, value: Any, known: tuple[str, ...]) -> None:
-    """Reject a value that is not one of the known names."""
-    if not isinstance(value, str) or value not in known:
-        raise UnknownNameError.of(name, value, known)
 
 
 def checked_tolerance(tol: Any, dtype: Any) -> float:

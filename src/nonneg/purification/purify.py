@@ -16,7 +16,7 @@ from nonneg._typing import Array, FloatArray, MatrixLike, SampleArray
 from nonneg._warnings import warn_user
 from nonneg.certificates.certificate import Certificate
 from nonneg.data.fingerprint import fingerprint
-from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnsupportedError
+from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnknownNameError, UnsupportedError
 from nonneg.iteration import Checkpoint, History, Progress, Run, StopReason, iterate
 from nonneg.iteration.progress import reporter
 from nonneg.purification.certificate import purification_certificate
@@ -35,7 +35,6 @@ from nonneg.purification.iteration import (
 from nonneg.purification.moments import Moments, moments_of
 from nonneg.purification.options import (
     Options,
-    check_name,
     checked_tolerance,
     completed_options,
 )
@@ -219,13 +218,13 @@ def purify(
     >>> metrics.mixing(data.H, result.H).e_norm < 1e-10
     True
     """
-    check_name("check_init", check_init, ("error", "report"))
+    UnknownNameError.check("check_init", check_init, ("error", "report"))
     if normalize is not None:
-        check_name("normalize", normalize, ("l1", "l2"))
+        UnknownNameError.check("normalize", normalize, ("l1", "l2"))
     max_iter = checked_count("max_iter", max_iter, 0)
     verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
     size = None if batch_size is None else checked_count("batch_size", batch_size)
-    shape = getattr(init, "shape", None) or (len(init) if hasattr(init, "__len__") else 1,)
+    shape = getattr(init, "shape", None) or (len(init) if isinstance(init, list | tuple) else 1,)
     samples = samples_of(X, size, int(shape[0]), sample_weight)
     H = checked_init(init, samples.n_columns)
     options = completed_options(

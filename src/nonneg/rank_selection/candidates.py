@@ -115,8 +115,8 @@ def rank_problem(
 ) -> RankProblem:
     """Compute the singular values and the limits that follow from them."""
     k_min, k_max, chosen = _checked(k_min, k_max, candidates)
-    if normalize is not None and (not isinstance(normalize, str) or normalize not in NORMS):
-        raise UnknownNameError.of("normalize", normalize, NORMS)
+    if normalize is not None:
+        UnknownNameError.check("normalize", normalize, NORMS)
     view = data if normalize is None else normalized_rows(data, normalize)
     # Weights count like repeated rows, whose further singular values are zero.
     side = min(round(data.counted_rows()), data.shape[1])

@@ -170,8 +170,7 @@ def compare_ranks(
     typed(compare_ranks, locals())
     chosen = list(METHODS) if methods is None else list(methods)
     for name in chosen:
-        if name not in METHODS:
-            raise UnknownNameError.of("methods", name, METHODS)
+        UnknownNameError.check("methods", name, METHODS)
     if not chosen:
         raise InvalidParameterError(f"methods must name at least one of {sorted(METHODS)}, got none.")
     params = dict(method_params or {})

@@ -146,6 +146,6 @@ def _maps(model: Any, names: Sequence[str], colors: Sequence[str]) -> dict[str, 
         (drawings.shades(maps[:, :, at], 1.0), name, color)
         for at, (name, color) in enumerate(zip(names, colors, strict=True))
     ]
-    caption = f"residual, relative to the pixel; at most {words.percent(worst)}"
+    caption = f"residual, relative to the pixel; the largest is {words.percent(worst)}"
     pictures = [*pictures[:_N_MAPS], (drawings.shades(residuals, worst), caption, None)]
     return block("pictures", pictures=pictures, kind="large")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from nonneg._arguments import checked_path
 from nonneg._arrays import to_float64, to_numpy
 from nonneg.applications.audio import Sound
 from nonneg.applications.topics.files import Documents
@@ -76,7 +77,7 @@ def write_report(
         )
     history = getattr(model, "history_", None)
     seconds = float(history.seconds[-1]) if history is not None and len(history) else 0.0
-    page, place = build_page(described(model, X, title, seconds, **details)), Path(path)
+    page, place = build_page(described(model, X, title, seconds, **details)), checked_path(path)
     try:
         place.write_text(clean(page), encoding="utf-8")
     except OSError as error:

@@ -121,7 +121,7 @@ def read_record(path: str | os.PathLike[str]) -> Record:
 def _read_object(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         value = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FileFormatError(f"{path}: expected JSON, but {error}. The file may be truncated.") from error
     if not isinstance(value, dict):
         raise FileFormatError(f"{path}: expected a JSON object, got {type(value).__name__}.")

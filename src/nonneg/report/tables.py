@@ -205,6 +205,7 @@ def describe_anchors(model: Any, data: Table, seconds: float, W: Any) -> Record:
         component=range(k),
         row=rows,
         name=[None if data.row_names is None else data.row_names[row] for row in rows],
+        **({} if data.labels is None else {"class": [data.labels[row] for row in rows]}),
         value=values[:k].tolist(),
         mean_weight=W.mean(axis=0).tolist(),
     )
@@ -235,6 +236,7 @@ def describe_anchors(model: Any, data: Table, seconds: float, W: Any) -> Record:
                 drawings.curves(range(1, len(ranked) + 1), {measure: ranked}, "samples", k),
             ],
             ["How much of each anchor is in each sample", drawings.factor_map(W.T, "component", "samples")],
+            by_group(data.label_name, [] if data.labels is None else group_means(W, data.labels), "anchor"),
         ],
         **of_estimator(model),
     )

@@ -44,7 +44,7 @@ MANY = 5000
 SAME = 1e-9
 # Second differences of the curve over the number of anchors: one stands out if it is this many times any
 # other. With less, two numbers explain the curve about as well.
-STANDS_OUT = 2.0
+CLEAR_BEND = 2.0
 
 
 def auto(
@@ -182,7 +182,7 @@ class NumberOfAnchors:
             return Statement("number-of-anchors", sentence, number, None, Verdict.HOLDS, quantities)
         shown = ", ".join(f"{number + 1}: {size:.3g}" for number, size in enumerate(curve[: k + 3]))
         others = np.delete(self.bends, k - 2) if k > 1 else self.bends
-        clear = k > 1 and self.bends[k - 2] >= STANDS_OUT * max(float(others.max(initial=0.0)), 0.0)
+        clear = k > 1 and self.bends[k - 2] >= CLEAR_BEND * max(float(others.max(initial=0.0)), 0.0)
         ratio = float(self.bends[k - 2] / others.max()) if k > 1 and others.max(initial=0.0) > 0 else None
         sentence = f"Residual by the number of anchors: {shown}, ... "
         sentence += (
@@ -191,7 +191,7 @@ class NumberOfAnchors:
             else f"No number stands out; the curve bends most at {k}."
         )
         verdict = Verdict.NOT_VERIFIABLE if clear else Verdict.FAILS
-        return Statement("number-of-anchors", sentence, ratio, STANDS_OUT, verdict, quantities)
+        return Statement("number-of-anchors", sentence, ratio, CLEAR_BEND, verdict, quantities)
 
 
 def number_of_anchors(data: DataMatrix) -> NumberOfAnchors:

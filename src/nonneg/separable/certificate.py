@@ -19,6 +19,7 @@ import numpy as np
 
 from nonneg._arrays import to_float64
 from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.certificates.bounds import lower, upper
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.leastsquares.simplex import simplex_least_squares
@@ -70,7 +71,7 @@ def residual_statement(first: float, last: float, residual: float) -> Statement:
     """State the largest residual that the anchors of a greedy method leave."""
     share = residual / first if first > 0 else 0.0
     sentence = (
-        f"The anchors leave a residual of up to {residual:.4g} in a sample, {share:.3g} times the largest "
+        f"The anchors leave a residual of up to {upper(residual)} in a sample, {share:.3g} times the largest "
         f"before the first anchor; that of the last anchor was {last:.4g} when it was selected."
     )
     # Noise and a missing anchor leave residuals alike.
@@ -121,13 +122,13 @@ def bound_statement(result: SelectionResult, vertices: FloatArray, points: DataM
     error = noise * bound.factor
     if noise < bound.limit:
         sentence = (
-            f"If every vertex has a sample, {name} finds all within {error:.4g} of the true ones, for noise "
-            f"of norm up to {noise:.4g} per sample ({rests}); the limit is {bound.limit:.4g}."
+            f"If every vertex has a sample, {name} finds all within {upper(error)} of the true ones, for "
+            f"noise of norm up to {lower(noise)} per sample ({rests}); the limit is {lower(bound.limit)}."
         )
         return Statement(NAME, sentence, error, bound.longest, Verdict.HOLDS, quantities)
     sentence = (
-        f"The guarantee of {name} is for noise of norm below {bound.limit:.4g} per sample, but {noise:.4g} "
-        f"is left ({rests}): it says nothing here."
+        f"The guarantee of {name} is for noise of norm below {lower(bound.limit)} per sample, but "
+        f"{noise:.4g} is left ({rests}): it says nothing here."
     )
     return Statement(NAME, sentence, None, bound.limit, Verdict.NOT_VERIFIABLE, quantities)
 
@@ -171,8 +172,8 @@ def _averaged_noise(result: SelectionResult, vertices: FloatArray, n_samples: in
     number = largest / math.sqrt(p)
     sentence = (
         f"Every vertex is an average of {p} sample{'s' * (p > 1)}, in which no noise of spectral norm "
-        f"{largest:.4g} (estimated outside the span of the vertices) exceeds {number:.4g}; the vertices are "
-        f"up to {size:.4g} from their mean. No recovery guarantee of smoothed SPA is published."
+        f"{largest:.4g} (estimated outside the span of the vertices) exceeds {upper(number)}; the vertices "
+        f"are up to {upper(size)} from their mean. No recovery guarantee of smoothed SPA is published."
     )
     quantities = {"noise": noise, "n_members": p, "size": size}
     return Statement(NAME, sentence, number, size, Verdict.NOT_VERIFIABLE, quantities)
@@ -263,13 +264,13 @@ def duality_gap_statement(objective: float, gap: float) -> Statement:
         )
     # No share of an objective of zero: the gap is then the whole statement.
     share = gap / objective if objective > 0 else None
-    part = f" ({100 * share:.3g}% of it)" if share is not None else ""
-    sentence = f"The objective, {objective:.6g}, is at most {max(gap, 0.0):.4g}{part} above its minimum."
+    part = f" ({upper(100 * share, 3)}% of it)" if share is not None else ""
+    sentence = f"The objective, {objective:.6g}, is at most {upper(max(gap, 0.0))}{part} above its minimum."
     verdict = Verdict.HOLDS
     if share is not None and share > INFORMATIVE_GAP:
         sentence = (
             f"It is not known whether other anchors are better: the objective, {objective:.6g}, may be up to "
-            f"{gap:.4g} above its minimum, and only a gap of at most {INFORMATIVE_GAP:.0%} counts as near."
+            f"{upper(gap)} above its minimum, and only a gap of at most {INFORMATIVE_GAP:.0%} counts as near."
         )
         verdict = Verdict.NOT_VERIFIABLE
     quantities = {"objective": objective, "lower_bound": objective - gap}
@@ -313,7 +314,7 @@ def conditioning_statement(vertices: FloatArray) -> Statement:
     verdict = Verdict.HOLDS if kappa > threshold else Verdict.FAILS
     sentence = (
         f"{'No' if kappa > threshold else 'An'} anchor is a mixture of the others: the smallest distance "
-        f"from their convex hull is {kappa:.4g} (kappa(W)), the largest norm of an anchor {longest:.4g}."
+        f"from their convex hull is at least {lower(kappa)} (kappa(W)), the largest norm {longest:.4g}."
     )
     return Statement("conditioning", sentence, kappa, threshold, verdict, {"longest_anchor": longest})
 
@@ -354,11 +355,11 @@ def theorem_3_statement(model: Model) -> Statement:
     fit = math.sqrt(4.0 * rho * (1.0 - k / n) * model.noise + 2.0 * model.lam * k) + 2.0 * model.delta
     beta = fit / reach if reach > 0 else (math.inf if fit > 0 else 0.0)
     noise = 2.0 * rho * (n - k) / n * model.noise
-    upper = (noise / model.lam if model.lam > 0 else math.inf) + model.mu * n * math.log(n) + beta * k
-    margin = (1.0 - beta) - upper
+    most = (noise / model.lam if model.lam > 0 else math.inf) + model.mu * n * math.log(n) + beta * k
+    margin = (1.0 - beta) - most
     sentence = (
-        f"Theorem 3, {ESTIMATED}: at the optimum the row maxima of anchors are above {1.0 - beta:.4g}, those "
-        f"of other samples at most {upper:.4g}{_scope(margin > 0)}."
+        f"Theorem 3, {ESTIMATED}: at the optimum the row maxima of anchors are above {lower(1.0 - beta)}, "
+        f"those of other samples at most {upper(most)}{_scope(margin > 0)}."
     )
     quantities = {
         "beta": beta, "rho": rho, "kappa": model.kappa, "closeness": model.closeness, "delta": model.delta,

@@ -446,8 +446,7 @@ def mixtures_of(data: DataMatrix, anchors: IntArray) -> Any:
 def first_iteration(rule: str | int, residual: FloatArray, scale: float) -> int:
     """Return the iteration t at which a warm start continues; `scale` is the norm of a typical point."""
     if isinstance(rule, str):
-        if rule not in T_RULES:
-            raise UnknownNameError.of("t_init", rule, T_RULES)
+        UnknownNameError.check("t_init", rule, T_RULES)
         order: Any = 2 if rule == "authors" else None
         size = float(np.linalg.norm(residual, order)) / math.sqrt(len(residual))
         # The paper's rule depends on the unit of the data; relative to their norms, it does not.

@@ -265,8 +265,8 @@ def select_anchors(
 
 def _check_arguments(values: Mapping[str, Any]) -> None:
     for name, value in values.items():
-        if name == "variant" and value not in VARIANTS:
-            raise UnknownNameError.of(name, value, VARIANTS)
+        if name == "variant":
+            UnknownNameError.check(name, value, VARIANTS)
         if name in CHECKS:
             meant, possible = CHECKS[name]
             if not possible(value):
@@ -429,8 +429,7 @@ def _init_among(init: Any, points: Prepared, data: DataMatrix, n_components: int
 
 def _found_by(name: str, points: Prepared, data: DataMatrix, n_components: int | None, rng: Seed) -> IntArray:
     greedy = {key: method for key, method in METHODS.items() if method.kind == "greedy"}
-    if name not in greedy:
-        raise UnknownNameError.of("init", name, greedy)
+    UnknownNameError.check("init", name, greedy)
     if n_components is None:
         raise InvalidParameterError(
             f"init={name!r} needs n_components, the number of anchors. Pass it, or the anchors themselves as "

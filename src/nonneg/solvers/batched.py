@@ -11,7 +11,6 @@ The factors of HALS are arrays (batch, k, rows): products of the data with those
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -20,11 +19,10 @@ import numpy as np
 
 from nonneg._arrays import is_cuda_tensor, to_device
 from nonneg._devices import free_memory
-from nonneg._interruption import pending
+from nonneg._interruption import end_run
 from nonneg._typing import Array, IntArray
 from nonneg.data import DataMatrix
 from nonneg.data.dense import DenseMatrix
-from nonneg.exceptions import InterruptedFitWarning
 from nonneg.initializers.random import random_init
 from nonneg.iteration import History, Run, SlowDecrease, StopReason
 from nonneg.iteration.captured import WARM_UP, record
@@ -117,12 +115,7 @@ def run_batched(
     batch = (BatchedHals if solver == "hals" else BatchedNewton)(data, factors, max_iter, tol)
     runs, ended = batch.run()
     if not ended:
-        warnings.warn(
-            f"Interrupted after {max(run.n_iter for run in runs)} iterations; the best factors so far are "
-            "returned.",
-            InterruptedFitWarning,
-            stacklevel=2,
-        )
+        end_run(max(run.n_iter for run in runs))
     return runs
 
 
@@ -207,7 +200,6 @@ class Batch:
                         self.turn()
                     n_turns += 1
             except KeyboardInterrupt:
-                pending.clear()
                 interrupted = True
             # These wait for the turns so far.
             n_iter, finished = (self.arrays[name].cpu().numpy() for name in ("n_iter", "finished"))

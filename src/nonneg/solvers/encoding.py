@@ -38,9 +38,6 @@ GUESS_PASSES, GUESS_SHRINK = 20, 0.02
 SHARED_STEPS = 2
 # Entries of the Hessians of sparse rows on a GPU at a time.
 HESSIANS = 1 << 26
-# Below this residual a row of a divergence that is not convex uses true second derivatives: farther from a
-# minimum they mislead. Where they did not help in so many steps, it must be ten times nearer.
-NEAR, PATIENCE = 0.05, 10
 # Sweeps over the nonzeros of a row per full gradient.
 SWEEPS, SHRINK = 6, 0.1
 # Newton steps of a row at most.
@@ -126,15 +123,11 @@ def _encode_block(
         (x, mask), v = rows, factor @ Ht.T
         if loss.offset:
             x, v = x + loss.offset, v + loss.offset
-        own, exact = number >= SHARED_STEPS, None
-        if own and not loss.convex:
-            exact = residuals < NEAR * 0.1 ** (number // PATIENCE)
+        own = number >= SHARED_STEPS
         model = hessians if own else shared
-        new, _, residuals = newton_step(loss, penalties, mask, x, v, factor, Ht, squares, model, exact)
-        done = _done(number, residuals, tol)
-        if exact is not None:
-            done = block.xp.logical_or(residuals <= tol, block.xp.logical_and(done, exact))
-        return new, residuals, done
+        new, _, residuals = newton_step(loss, penalties, mask, x, v, factor, Ht, squares, model, exact=own)
+        # Second derivatives that were below zero leave steps that do not square the residuals.
+        return new, residuals, _done(number, residuals, tol) if loss.convex else residuals <= tol
 
     def visit(begin: int, end: int) -> Array:
         x = block.dense_rows(begin, end)

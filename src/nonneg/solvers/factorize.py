@@ -338,9 +338,14 @@ def run_factorization(
                 data, W, Ht, beta=beta, penalties=penalties, free=free, signed_H=signed_components
             )
         if statement.verdict is Verdict.FAILS:
-            ended = _how_it_ended(best, name, tol)
-            quantities = {**statement.quantities, "ended_by": best.stop_reason.name.lower()}
-            statement = replace(statement, sentence=f"{statement.sentence}{ended}", quantities=quantities)
+            end, losses = best, best.history.loss
+            still = len(losses) > 1 and losses[-1] >= losses[len(losses) // 2 - 1]
+            if still and best.stop_reason is StopReason.MAX_ITER:
+                # Multiplicative updates have fixed points that are not stationary: more change nothing.
+                end = replace(best, stop_reason=StopReason.STALLED)
+            sentence = f"{statement.sentence}{_how_it_ended(end, name, tol)}"
+            quantities = {**statement.quantities, "ended_by": end.stop_reason.name.lower()}
+            statement = replace(statement, sentence=sentence, quantities=quantities)
     return FactorizationResult(
         W=row_major(W),
         H=row_major(Ht.T if scale is None else (Ht / scale[:, None]).T),
@@ -356,10 +361,11 @@ def run_factorization(
 
 def check_numbers(max_iter: Any, tol: Any, alpha_W: Any, alpha_H: Any, l1_ratio: Any) -> None:
     """Reject numbers out of range."""
-    if max_iter != math.inf and checked_nonnegative("max_iter", max_iter) != int(max_iter):
+    endless = isinstance(max_iter, float) and max_iter == math.inf
+    if not endless and checked_nonnegative("max_iter", max_iter) != int(max_iter):
         raise InvalidParameterError(f"max_iter must be a whole number, got {max_iter!r}.")
     for name, value in {"tol": tol, "alpha_W": alpha_W, "alpha_H": alpha_H, "l1_ratio": l1_ratio}.items():
-        if name != "alpha_H" or value != "same":
+        if name != "alpha_H" or not (isinstance(value, str) and value == "same"):
             checked_nonnegative(name, value)
     if l1_ratio > 1:
         raise InvalidParameterError(f"l1_ratio must be a number between 0 and 1, got {l1_ratio!r}.")

@@ -99,7 +99,7 @@ def newton_step(
     other: Array,
     squares: Array,
     model: Array | WeightedGrams,
-    exact: Array | None = None,
+    exact: bool = False,
 ) -> tuple[Array, Array, Array]:
     """Move a block of rows by one guarded Newton step; return them, their model and their residuals.
 

@@ -148,8 +148,7 @@ COORDINATE_DESCENT = {2.0: "hals", 1.0: "kl-cd"}
 def beta_of(loss: str | float) -> float:
     """Return the beta of a loss given by name or number."""
     if isinstance(loss, str):
-        if loss not in LOSSES:
-            raise UnknownNameError.of("beta_loss", loss, LOSSES, other="a number")
+        UnknownNameError.check("beta_loss", loss, LOSSES, other="a number")
         return LOSSES[loss]
     try:
         beta = float(loss)

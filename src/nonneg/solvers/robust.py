@@ -46,8 +46,7 @@ class Huber:
         """Return the loss that a user asks for by name, or None."""
         if name is None:
             return None
-        if name not in NAMES:
-            raise UnknownNameError.of("robust", name, NAMES, other="None")
+        UnknownNameError.check("robust", name, NAMES, other="None")
         if beta != 2.0:
             raise InvalidParameterError(
                 f"robust={name!r} replaces the Frobenius loss, but beta_loss={loss_name(beta)!r} was "

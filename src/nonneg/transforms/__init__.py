@@ -14,24 +14,14 @@ for small problems; `restarts` keeps the best, and `certificate` says what is kn
 
 from __future__ import annotations
 
-from nonneg.transforms.covariances import FrameCovariances, covariances_of, frame_covariances
-from nonneg.transforms.joint_diagonalization import joint_diagonalize
-from nonneg.transforms.learn import learn_transform
-from nonneg.transforms.loop import LoopOptions
-from nonneg.transforms.options import TransformOptions
-from nonneg.transforms.restarts import CrossInitResult, cross_init
-from nonneg.transforms.result import RestartSummary, TransformResult
-
-__all__ = [
-    "CrossInitResult",
-    "FrameCovariances",
-    "LoopOptions",
-    "RestartSummary",
-    "TransformOptions",
-    "TransformResult",
-    "covariances_of",
-    "cross_init",
-    "frame_covariances",
-    "joint_diagonalize",
-    "learn_transform",
-]
+from nonneg.transforms.covariances import FrameCovariances as FrameCovariances
+from nonneg.transforms.covariances import covariances_of as covariances_of
+from nonneg.transforms.covariances import frame_covariances as frame_covariances
+from nonneg.transforms.joint_diagonalization import joint_diagonalize as joint_diagonalize
+from nonneg.transforms.learn import learn_transform as learn_transform
+from nonneg.transforms.loop import LoopOptions as LoopOptions
+from nonneg.transforms.options import TransformOptions as TransformOptions
+from nonneg.transforms.restarts import CrossInitResult as CrossInitResult
+from nonneg.transforms.restarts import cross_init as cross_init
+from nonneg.transforms.result import RestartSummary as RestartSummary
+from nonneg.transforms.result import TransformResult as TransformResult

@@ -9,6 +9,7 @@ from array_api_compat import array_namespace
 
 from nonneg._arrays import is_float32
 from nonneg._typing import Array
+from nonneg.certificates.bounds import upper
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.iteration import History
 from nonneg.transforms.covariances import FrameCovariances
@@ -71,7 +72,7 @@ def orthogonality_statement(error: float, *, single: bool) -> Statement:
     """Say how orthogonal the transform is."""
     threshold = 1e-4 if single else 1e-12
     verdict = Verdict.HOLDS if error <= threshold else Verdict.FAILS
-    sentence = f"The transform is orthogonal: no entry of Phi Phi' - I is larger than {error:.2g}."
+    sentence = f"The transform is orthogonal: no entry of Phi Phi' - I is larger than {upper(error, 2)}."
     return Statement("orthogonality", sentence, error, threshold, verdict)
 
 
@@ -105,7 +106,7 @@ def descent_statement(history: History, *, single: bool) -> Statement:
     scale = max(float(np.abs(losses).max()), 1e-300)
     rise = max(0.0, float(np.diff(losses).max())) / scale
     verdict = Verdict.HOLDS if rise <= threshold else Verdict.FAILS
-    sentence = f"The objective never rose from one iteration to the next by more than {rise:.2g} of its size."
+    sentence = f"The objective rose from one iteration to the next by at most {upper(rise, 2)} of its size."
     return Statement("descent", sentence, rise, threshold, verdict, {"iterations": len(losses)})
 
 
@@ -114,7 +115,7 @@ def decomposition_statement(C: float, L: float, part: float, *, single: bool) ->
     threshold = 1e-3 if single else 1e-10
     error = abs(C - L - part) / max(abs(C), abs(L), abs(part), 1e-300)
     verdict = Verdict.HOLDS if error <= threshold else Verdict.FAILS
-    sentence = f"C = L + I: {C:.8g} = {L:.8g} + {part:.8g} up to {error:.2g}."
+    sentence = f"C = L + I: {C:.8g} = {L:.8g} + {part:.8g} up to {upper(error, 2)}."
     return Statement("decomposition", sentence, error, threshold, verdict, {"C": C, "L": L, "I": part})
 
 
@@ -122,7 +123,7 @@ def gap_statement(part: float) -> Statement:
     """Say how far JD+NMF can be from TL-NMF."""
     sentence = (
         f"If this transform minimizes L globally, which cannot be verified, then C here is at most "
-        f"{part:.6g} (the value of I) above the least C of any transform and factors: "
+        f"{upper(part, 6)} (the value of I) above the least C of any transform and factors: "
         "C(JD) - C(TL) <= I(JD) - I(TL) <= I(JD)."
     )
     return Statement("distance-from-joint-fit", sentence, part, None, Verdict.NOT_VERIFIABLE)
@@ -139,9 +140,9 @@ def gaussian_statements(part: float, data: FrameCovariances) -> list[Statement]:
         return []
     verdict = Verdict.HOLDS if part <= bound else Verdict.FAILS
     sentence = (
-        f"I = {part:.6g} is {'at most' if part <= bound else 'above'} {bound:.6g}, which it stays below with "
-        f"probability {probability:.2g} if the frames follow the Gaussian composite model with no more "
-        "components than were fitted, and the solution is a global one."
+        f"I = {part:.6g} is {'at most' if part <= bound else 'above'} {upper(bound, 6)}, which it stays "
+        f"below with probability {probability:.2g} if the frames follow the Gaussian composite model with no "
+        "more components than were fitted, and the solution is a global one."
     )
     quantities = {"probability": probability, "realizations": S}
     return [Statement("gaussian-bound", sentence, part, bound, verdict, quantities)]
@@ -165,7 +166,8 @@ def covariance_statement(data: FrameCovariances, eps0: float) -> Statement:
     verdict = Verdict.HOLDS if data.error <= threshold else Verdict.FAILS
     sentence = (
         f"{data.rank} virtual realizations per frame stand for the data, with variances equal up to "
-        f"{data.error:.2g}; eigenvalues left out change L by at most {bound:.2g} for any transform."
+        f"{upper(data.error, 2)}; eigenvalues left out change L by at most {upper(bound, 2)} for any "
+        "transform."
     )
     quantities = {"rank": data.rank, "discarded": lost, "bound_on_L": bound}
     return Statement("factored-covariances", sentence, data.error, threshold, verdict, quantities)

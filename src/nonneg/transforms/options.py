@@ -42,8 +42,7 @@ class TransformOptions:
             )
         for name, least in (("n_nmf_updates", 0), ("n_rotation_updates", 0), ("max_trials", 1)):
             checked_count(name, getattr(self, name), least)
-        if self.line_search not in LINE_SEARCHES:
-            raise UnknownNameError.of("line_search", self.line_search, LINE_SEARCHES)
+        UnknownNameError.check("line_search", self.line_search, LINE_SEARCHES)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the options as plain values.

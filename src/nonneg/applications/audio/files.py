@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arguments import checked_count, is_count
+from nonneg._arguments import checked_count, checked_path, is_count
 from nonneg._optional import import_optional
 from nonneg._typing import FloatArray
 from nonneg.exceptions import (
@@ -22,6 +22,7 @@ from nonneg.exceptions import (
     OutputError,
     ShapeError,
 )
+from nonneg.io.memory import checked_memory
 
 WRITABLE = {".wav": ("WAV", "FLOAT"), ".flac": ("FLAC", "PCM_24")}
 """Endings of files that can be written -> format and default kind of samples."""
@@ -84,7 +85,7 @@ def read_sound(
     from scipy.signal import resample_poly
 
     name = Path(path).name
-    samples, own_rate, subtype = _decoded(Path(path))
+    samples, own_rate, subtype = _decoded(checked_path(path))
     n_samples, n_channels = samples.shape
     if n_samples == 0:
         raise InvalidDataError(
@@ -99,6 +100,11 @@ def read_sound(
         )
     if rate is not None and rate != own_rate:
         common = math.gcd(own_rate, checked_count("rate", rate))
+        # Eight bytes per sample: the result, the filter, its spectrogram and the models of it.
+        if 32.0 * one.size * rate / own_rate > checked_memory(None):
+            raise InvalidParameterError(
+                f"rate={rate}: {name} has {own_rate} Hz, and this needs too much memory."
+            )
         one = np.asarray(resample_poly(one, int(rate) // common, own_rate // common, axis=-1))
     return Sound(one, own_rate if rate is None else int(rate), n_channels, name, subtype)
 

@@ -102,8 +102,8 @@ def checked_n_sources(n_sources: Any, n_components: Any, grouping: Any, trained:
     for name, value in (("n_sources", n_sources), ("n_components", n_components)):
         if value is not None:
             checked_count(name, value)
-    if isinstance(grouping, str) and grouping not in GROUPINGS:
-        raise UnknownNameError.of("grouping", grouping, GROUPINGS)
+    if isinstance(grouping, str):
+        UnknownNameError.check("grouping", grouping, GROUPINGS)
     if trained and not isinstance(grouping, str):
         raise InvalidParameterError(
             "Training recordings say which components belong to which source: leave grouping (--group) out."

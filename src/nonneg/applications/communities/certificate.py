@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from nonneg.applications.communities.eigenvectors import Eigenpairs
-from nonneg.applications.communities.methods import METHODS, STANDS_OUT, Search
+from nonneg.applications.communities.methods import ERRORS_AHEAD, METHODS, Search
 from nonneg.applications.communities.number import EIGENGAP
+from nonneg.certificates.bounds import upper
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 
 # Residuals of eigenvectors above this share of the largest eigenvalue are more than rounding.
@@ -39,14 +40,14 @@ def _method(search: Search) -> Statement:
         f"given the others: {scored}. The difference to {rival} is {abs(advantage):.3g}, its standard error "
         f"{error:.2g}."
     )
-    if abs(advantage) <= STANDS_OUT * error:
-        sentence += f" They do not differ beyond {STANDS_OUT:g} of these, and {search.method} comes first."
-    verdict = Verdict.HOLDS if advantage > STANDS_OUT * error else Verdict.NOT_VERIFIABLE
+    if abs(advantage) <= ERRORS_AHEAD * error:
+        sentence += f" They do not differ beyond {ERRORS_AHEAD:g} of these, and {search.method} comes first."
+    verdict = Verdict.HOLDS if advantage > ERRORS_AHEAD * error else Verdict.NOT_VERIFIABLE
     sentence += " A single community explains them no worse." * (
-        scores[search.method] <= STANDS_OUT * search.errors[search.method]
+        scores[search.method] <= ERRORS_AHEAD * search.errors[search.method]
     )
     return Statement(
-        "method", sentence, advantage, STANDS_OUT * error, verdict, {**scores, "standard_error": error}
+        "method", sentence, advantage, ERRORS_AHEAD * error, verdict, {**scores, "standard_error": error}
     )
 
 
@@ -59,8 +60,8 @@ def _number(count: dict[str, Any]) -> Statement:
 
 def _eigenvectors(pairs: Eigenpairs) -> Statement:
     sentence = (
-        f"The {len(pairs.values)} leading eigenvectors satisfy A v = value v up to {pairs.residual:.2g} of "
-        "the largest eigenvalue."
+        f"The {len(pairs.values)} leading eigenvectors satisfy A v = value v up to "
+        f"{upper(pairs.residual, 2)} of the largest eigenvalue."
     )
     verdict = Verdict.HOLDS if pairs.residual <= PRECISE else Verdict.FAILS
     quantities = {"largest_value": float(pairs.values[0]), "last_value": float(pairs.values[-1])}

@@ -138,8 +138,7 @@ def as_graph(
         If it is not a valid graph with nonnegative weights; the message says what to do.
     """
     for parameter, value, known in (("self_loops", self_loops, SELF_LOOPS), ("kind", kind, KINDS)):
-        if value not in known:
-            raise UnknownNameError.of(parameter, value, known)
+        UnknownNameError.check(parameter, value, known)
     sides: IntArray | None = None
     labels: tuple[str, ...] | None
     if hasattr(graph, "is_directed") and hasattr(graph, "adjacency"):

@@ -39,7 +39,7 @@ PROPOSED = ("nmf", "regularized-spa", "poisson")
 # likelihood of the Poisson model has many maxima: it starts from "regularized-spa" and "spa", too.
 STARTS = ((True, "algebraic"), (True, "magnitude"), (False, "magnitude"))
 # Standard errors by which another candidate must be ahead: a test at the usual level of 5%.
-STANDS_OUT = 2.0
+ERRORS_AHEAD = 2.0
 # The share of the edges that is hidden, as in the edge cross-validation of Li, Levina & Zhu (2020).
 HIDDEN = 0.1
 # Alternating updates of strengths and connectivity, which converge in a few.
@@ -372,7 +372,7 @@ def _by_judge(problem: Problem) -> Search:
         chosen = first if first in logs else next(iter(logs), first)
         for name, values in logs.items():
             ahead = values - logs[chosen]
-            if ahead.mean() > STANDS_OUT * hidden.standard_error(ahead):
+            if ahead.mean() > ERRORS_AHEAD * hidden.standard_error(ahead):
                 chosen = name
         scores = {name: float(values.mean()) for name, values in logs.items()}
         errors = {

@@ -11,6 +11,7 @@ import numpy as np
 from nonneg._typing import BoolArray, FloatArray
 from nonneg.applications.hyperspectral.endmembers import far_out, nonnegative_weights
 from nonneg.applications.hyperspectral.pixels import ImagePixels
+from nonneg.certificates.bounds import lower
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data import as_data_matrix
 from nonneg.iteration.progress import StepCounter
@@ -101,7 +102,7 @@ def _error_statement(mixtures: Mixtures, k: int) -> Statement:
     quantities = {"relative_error": error, "lower_bound": bound, "n_pixels": mixtures.n_pixels}
     sentence = (
         f"The mixtures leave {100 * error:.3g}% of the image (in norm); no {k} spectra leave less than "
-        f"{100 * bound:.3g}%."
+        f"{lower(100 * bound, 3)}%."
     )
     # A bound within rounding of zero says nothing, unless the error is rounding as well.
     useful = bound > BOUND_ROUNDING

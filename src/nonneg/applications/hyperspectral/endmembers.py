@@ -26,6 +26,7 @@ from nonneg._registry import Registry
 from nonneg._ties import fixed_vectors
 from nonneg._typing import BoolArray, FloatArray, IntArray
 from nonneg.applications.hyperspectral.pixels import ImagePixels
+from nonneg.certificates.bounds import upper
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidDataError
@@ -357,7 +358,7 @@ def _choice_statement(chosen: Candidate, candidates: Sequence[Candidate]) -> Sta
     at = int(worst.argmax())
     sentence += (
         f"{'1 other is' if len(equal) == 1 else f'{len(equal)} others are'} as good within sampling error; "
-        f"endmember {at} differs most among them, by up to {worst[at]:.3g} degrees."
+        f"endmember {at} differs most among them, by up to {upper(worst[at], 3)} degrees."
     )
     return Statement("candidates", sentence, chosen.score, None, Verdict.NOT_VERIFIABLE, quantities)
 
@@ -377,7 +378,7 @@ def purity_statement(pixels: FloatArray, endmembers: FloatArray) -> Statement:
     holds = outside <= most
     sentence = (
         f"Pixels lie outside the mixtures of the endmembers by {100 * outside:.2g}% of their norm; variation "
-        f"among pure pixels explains up to {100 * most:.2g}%."
+        f"among pure pixels explains up to {upper(100 * most, 2)}%."
     )
     if not holds:
         sentence += " The purest pixels are mixed, or the materials vary in brightness or color."

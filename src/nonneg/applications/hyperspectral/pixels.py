@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray, IntArray
+from nonneg.certificates.bounds import upper
 from nonneg.exceptions import (
     DataChangedWarning,
     InvalidDataError,
@@ -132,7 +133,7 @@ class ImagePixels:
             )
         if not self.largest < math.sqrt(np.finfo(self.dtype).max) / (self.n_bands * self.mask.sum()):
             raise InvalidDataError(
-                f"The cube has entries up to {self.largest:.3g}, whose squares leave the range of "
+                f"The cube has entries up to {upper(self.largest, 3)}, whose squares leave the range of "
                 f"{np.dtype(self.dtype).name}. Divide it by its largest entry."
             )
         if self.smallest < -negative_tol * self.largest:

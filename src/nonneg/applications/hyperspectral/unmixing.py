@@ -320,8 +320,7 @@ class Unmixing(SavableEstimator):
         if not isinstance(tolerance, Real) or isinstance(tolerance, bool) or not tolerance >= 0:
             raise InvalidParameterError(f"negative_tol must be a number of at least 0, got {tolerance!r}.")
         check_search(self, METHODS)
-        if str(self.constraint) not in CONSTRAINTS:
-            raise UnknownNameError.of("constraint", self.constraint, CONSTRAINTS)
+        UnknownNameError.check("constraint", self.constraint, CONSTRAINTS)
 
     def _number(self, pixels: ImagePixels) -> tuple[int, dict[str, int] | None]:
         """Return the number of endmembers, and the estimates behind it if it was not given."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray, IntArray
+from nonneg.certificates.bounds import upper
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.metrics.topics import npmi_coherence, top_words
 
@@ -57,7 +58,7 @@ def _differ(components: FloatArray, words: IntArray) -> Statement:
         for (first, one), (second, other) in combinations(enumerate(sets), 2)
     ]
     share, n_shared, first, second = max(pairs, key=lambda pair: pair[0], default=(0.0, 0, 0, 0))
-    most = f"more than half of their top words: at most {share:.0%}" if n_shared else "a top word"
+    most = f"over half of their top words: at most {upper(100 * share, 2)}%" if n_shared else "a top word"
     sentence = f"No two topics share {most}."
     if share > 0.5:
         sentence = f"Topics {first} and {second} share {share:.0%} of their top words ({n_shared})."

@@ -68,8 +68,8 @@ def topics_over_time(
     proportions: FloatArray, times: Any, labels: Sequence[str], unit: str | None = None
 ) -> TopicsOverTime:
     """Average topic proportions by period."""
-    if unit is not None and unit not in UNITS:
-        raise UnknownNameError.of("unit", unit, UNITS)
+    if unit is not None:
+        UnknownNameError.check("unit", unit, UNITS)
     pandas = import_optional("pandas", extra="formats", purpose="Reading dates")
     dates, unreadable = read_dates(times, len(proportions))
     dated = dates.notna()

@@ -72,13 +72,13 @@ def newton_terms(
     lower_bound: float,
     *,
     curvature_bound: float = 0.0,
-    exact: Any = None,
+    exact: bool = False,
 ) -> tuple[Any, Any]:
     """Return first and second derivatives of the divergence with respect to v, times the weights.
 
-    Where the divergence is not convex the second derivative is v^(beta - 2), its expectation under the model,
-    except in rows that `exact` names. Between 1 and 2, v is at least `curvature_bound` in the part of it that
-    does not depend on x.
+    Where the divergence is not convex the second derivative is v^(beta - 2), its expectation under the model;
+    with `exact` it is the true one, and zero where that is below zero. Between 1 and 2, v is at least
+    `curvature_bound` in the part of it that does not depend on x.
     """
     terms = _implementation(x).newton_terms
     return terms(x, v, weights, beta, lower_bound, curvature_bound, exact)

@@ -91,20 +91,19 @@ def newton_terms(
     beta: float,
     lower_bound: float,
     curvature_bound: float = 0.0,
-    exact: Any = None,
+    exact: bool = False,
 ) -> tuple[Any, Any]:
     """Return weighted first and second derivatives; see `kernels.beta_products.newton_terms`."""
     xp = array_namespace(x, v)
     slope, raised, v = _slopes(x, v, weights, beta, lower_bound)
-    convex = 1 <= beta <= 2
-    if exact is None and not convex:
+    if not exact and not 1 <= beta <= 2:
         return slope, raised
     own = raised
     if 1 < beta < 2 and curvature_bound > lower_bound:
         own = xp.clip(v, min=curvature_bound) ** (beta - 2)
         own = own if weights is None else own * weights
     true = (beta - 1) * own + (2 - beta) * raised * x / v
-    return slope, true if convex else xp.where(exact[:, None], true, raised)
+    return slope, xp.clip(true, min=0.0)
 
 
 def line_search(

@@ -44,15 +44,13 @@ def newton_terms(
     beta: float,
     lower_bound: float,
     curvature_bound: float = 0.0,
-    exact: Any = None,
+    exact: bool = False,
 ) -> tuple[Any, Any]:
     """Return weighted first and second derivatives; see `kernels.beta_products.newton_terms`."""
     v = np.ascontiguousarray(v)
     slope, curvature = np.empty_like(v), np.empty_like(v)
-    if exact is None or 1 <= beta <= 2:
-        exact = np.full(x.shape[0], 1 <= beta <= 2)
-    bounds = beta, lower_bound, curvature_bound
-    core().newton_terms(_like(x, v), v, _weights(weights, v), *bounds, exact, slope, curvature)
+    options = beta, lower_bound, curvature_bound, exact or 1 <= beta <= 2
+    core().newton_terms(_like(x, v), v, _weights(weights, v), *options, slope, curvature)
     return slope, curvature
 
 

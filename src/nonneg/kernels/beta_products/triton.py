@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Any
 
 from nonneg._arrays import from_torch, on_gpu, to_torch
-from nonneg.kernels.beta_products import array_api
 
 try:
     import triton
@@ -94,6 +93,7 @@ if triton is not None:
                     own = _weighted(_raised(bounded, beta, B), weights, row, at, inside, stride, WEIGHTED)
                 narrow = beta.to(model.dtype)
                 curvature = (narrow - 1) * own + (2 - narrow) * raised * data / model
+                curvature = tl.where(curvature < 0, 0.0, curvature)
             tl.store(second + place, curvature, mask=inside)
         else:
             tl.store(first + place, data * raised, mask=inside)
@@ -275,14 +275,11 @@ def column_losses(
 
 def newton_terms(
     x: Any, v: Any, weights: Any, beta: float, lower_bound: float,
-    curvature_bound: float = 0.0, exact: Any = None,
+    curvature_bound: float = 0.0, exact: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Return weighted first and second derivatives; see `kernels.beta_products.newton_terms`."""
-    convex = 1 <= beta <= 2
-    if exact is not None and not convex:
-        return array_api.newton_terms(x, v, weights, beta, lower_bound, curvature_bound, exact)
-    bound = curvature_bound if 1 < beta < 2 else 0.0
-    terms = _entrywise(x, v, weights, beta, lower_bound, newton=True, second=convex, curvature_bound=bound)
+    second, bound = exact or 1 <= beta <= 2, curvature_bound if 1 < beta < 2 else 0.0
+    terms = _entrywise(x, v, weights, beta, lower_bound, newton=True, second=second, curvature_bound=bound)
     return from_torch(terms[0], v), from_torch(terms[1], v)
 
 
