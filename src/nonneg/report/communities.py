@@ -20,9 +20,9 @@ _MOSTLY = 0.9
 _GRAPH = "The color of a node mixes those of its communities; pure nodes have a ring."
 _COMMUNITIES = (
     "The pure node represents the community. The size is the sum of all memberships; nodes are those whose "
-    "main community it is; the conductance is the fraction of the edge weight that leads out of it."
+    "main community it is; the conductance is the fraction of the edge weight that leads out of it. In a "
+    "directed graph, a membership is the mean of those by sending and by receiving."
 )
-_SIDES = " A membership is the mean of those by sending and by receiving."
 
 
 def describe(
@@ -57,7 +57,6 @@ def describe(
     )
     table, by_label = words.rows_of(communities, *communities[0]), compared and _by_label(compared)
     clear = number and model.certificate_["number-of-communities"].holds  # else the caution says it
-    about = _COMMUNITIES + _SIDES * graph.directed
     curves = number and drawings.curves(number["candidates"], number["curves"], "communities", k)
     return Record(
         "communities",
@@ -72,7 +71,7 @@ def describe(
         remarks=[clear and f"{k} communities: {number['reason']}", by_label and by_label[1]],
         table=table,
         sections=[
-            ["The communities", about, block("table", rows=table, colors=drawings.colors(k))],
+            ["The communities", _COMMUNITIES, block("table", rows=table, colors=drawings.colors(k))],
             number and ["How many communities", number["reason"], curves],
             by_label,
             ["The graph", _graph(model)],
