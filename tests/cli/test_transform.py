@@ -69,7 +69,7 @@ def test_the_file_of_the_fit_gives_its_weights_again(fitted, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     assert run(fitted / "model.npz", fitted.parent / "old.csv") == 0
     shown = capsys.readouterr()
-    assert "read old.csv in " in shown.err
+    assert "read old.csv: " in shown.err
     np.testing.assert_allclose(np.load("old-weights/W.npy"), np.load(fitted / "W.npy"), atol=1e-6)
 
 

@@ -60,12 +60,12 @@ def test_no_number_stands_out_where_held_out_entries_speak_against_the_ratio(rng
     assert found.estimates[RATIO].rank == 2
     assert found.rank == judge.rank == 6
     assert 2 not in judge.as_good
-    assert found.reason.startswith("no number stands out: the ratio of singular values 2 and 3 is ")
+    assert found.reason.startswith("no number stands out: the singular values propose 2, ")
     # The judge's number is printed for both.
-    assert f"with 2 components the held-out error is {judge.scores[2]:.4g}, significantly" in found.reason
+    assert f"error with 2 components, {judge.scores[2]:.4g}, is significantly" in found.reason
     k = judge.rank
     error = "" if judge.scores[k] == min(judge.scores.values()) else f" ({judge.scores[k]:.4g})"
-    assert found.reason.endswith(f"{k} is the smallest number with a held-out error that is not{error}.")
+    assert found.reason.endswith(f"{k} is the smallest number with an error that is not{error}.")
 
 
 def test_the_same_seed_gives_the_same_opinion_whatever_else_is_asked(low_rank):

@@ -143,7 +143,7 @@ def test_the_errors_of_wine_on_readme():
     X = load_wine().data
     ours = NMF(n_components=3, random_state=0).fit(X).reconstruction_err_
     theirs = decomposition.NMF(n_components=3, random_state=0).fit(X).reconstruction_err_
-    assert f"# {ours:.1f}; scikit-learn's default ends at {theirs:.1f}" in PAGES[0].read_text("utf-8")
+    assert f"# {ours:.1f}; scikit-learn: {theirs:.1f}" in PAGES[0].read_text("utf-8")
 
 
 @pytest.mark.parametrize(

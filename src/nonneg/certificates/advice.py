@@ -65,7 +65,7 @@ ADVICE = {
     "seeds-in-their-topics": Advice("Choose seed words that occur in the same documents."),
     "column-balance": Advice("Use scale='max', or leave some columns out."),
     "stability": Advice("Do not interpret components that are not stable, or use another number of them."),
-    "number-of-communities": Advice("Compare with the other numbers, or set n_communities."),
+    "number-of-communities": Advice("Compare with the other numbers."),
     "reached-nodes": Advice("Fit small connected components on their own if they matter."),
     "inside-cone": Advice("Use method='nmf' if few nodes belong to one community alone."),
     "pure-pixels": Advice("Compare with method='min-volume', which needs no pure pixels, and another k."),

@@ -89,13 +89,12 @@ def _read(options: argparse.Namespace) -> Any:
         known = networkx_graph(options.example)
         labeled = known.y is not None and (known.y >= 0).all()
         labels = [known.names[at] for at in known.y] if labeled else None
-        graph, seconds = GraphFile(known.X, known.sample_names, options.example, labels=labels), 0.0
+        graph = GraphFile(known.X, known.sample_names, options.example, labels=labels)
     else:
         params = arguments.chosen(options, "delimiter", "header", "variable", "kind")
-        graph, seconds = terminal.timed(read_graph, options.edges, **params)
+        graph = read_graph(options.edges, **params)
     for note in graph.notes:
         terminal.note(f"note: {note}")
-    terminal.progress(f"read {graph.source} in {seconds:.1f} s")
     return graph
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -74,7 +73,6 @@ def read_input(options: argparse.Namespace, *, signed: bool = False, names: Sequ
     from nonneg.io import read_table
     from nonneg.report.words import counted
 
-    started = time.perf_counter()
     table = _streamed_table(options, signed=signed)
     if table is not None:
         return table
@@ -91,7 +89,7 @@ def read_input(options: argparse.Namespace, *, signed: bool = False, names: Sequ
     if hasattr(options, "label_column") and 2 * len(set(table.row_names or range(rows))) <= rows:
         terminal.note("note: names of samples repeat; if they are classes, --label-column NAME compares them")
     terminal.progress(
-        f"read {table_name(table)} in {time.perf_counter() - started:.1f} s: {counted(rows, 'sample')}"
+        f"read {table_name(table)}: {counted(rows, 'sample')}"
         f"{named[0]} x {counted(columns, 'feature')}{named[1]}, {table.X.dtype}{labels}"
     )
     return table

@@ -252,10 +252,10 @@ def recommend(estimates: Mapping[str, RankResult]) -> tuple[int, str]:
     if k in judge.as_good:
         compared = "the least" if k == least else f"not significantly above the least ({best})"
         return k, f"{proposed}. With {k} components the held-out error is {error}, {compared}."
-    smallest = f"{judge.rank} is the smallest number with a held-out error that is not"
+    smallest = f"{judge.rank} is the smallest number with an error that is not"
     if judge.rank != least:
         smallest += f" ({judge.scores[judge.rank]:.4g})"
     return judge.rank, (
-        f"no number stands out: {proposed}, but with {k} components the held-out error is {error}, "
-        f"significantly above the least ({best}). {smallest}."
+        f"no number stands out: the singular values propose {k}, but the held-out error with {k} components, "
+        f"{error}, is significantly above the least ({best}). {smallest}."
     )

@@ -245,9 +245,9 @@ def describe_anchors(model: Any, data: Table, seconds: float, W: Any) -> Record:
 def describe_ranks(comparison: Any, data: Table, seconds: float, parameters: Mapping[str, Any]) -> Record:
     """Return the record of an estimate."""
     about, result = table_facts(data), comparison.as_dict() | {"seconds": seconds}
-    k, estimates = result["rank"], result["estimates"]
-    proposed = {name.replace("-ratio", " ratio"): one["rank"] for name, one in estimates.items()}
-    chosen = {"recommended": k, **proposed}
+    k = result["rank"]
+    estimates = {name.replace("-ratio", " ratio"): one for name, one in result["estimates"].items()}
+    chosen = {"recommended": k, **{name: one["rank"] for name, one in estimates.items()}}
     table = [
         {words.heading(key): value for key, value in entry.items() if not key.endswith("_spread")}
         | {"chosen by": ", ".join(name for name, rank in chosen.items() if rank == entry["k"])}

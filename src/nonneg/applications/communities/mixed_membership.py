@@ -242,7 +242,7 @@ class MixedMembership(SavableEstimator):
             if self.n_communities == "auto":
                 parts = joined(graph)
                 self.number_ = count_communities(parts.adjacency, n_first=parts.n_first)
-                announce(f"MixedMembership: {self.number_['reason']}", self.verbose)
+                announce(f"MixedMembership: {self.number_['reason']}", 0)  # the certificate shows it
             k = int(self.n_communities) if self.number_ is None else self.number_["n_communities"]
             parts = joined(graph, k)
             problem = Problem(
