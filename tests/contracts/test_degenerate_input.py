@@ -451,7 +451,10 @@ PUBLIC = {
     "load": (nonneg.load, ("model.npz",), {}),
     "open_matrix": (nonneg.open_matrix, ("X.npy",), {"variable": None, "memory": None, "dtype": None}),
 }
-TAKEN = {("purify", 0, "a function")}  # of which batches are asked
+TAKEN = {
+    ("purify", 0, "a function"),  # of which batches are asked
+    ("load_samson", "data_home", "a text"),  # a folder without the file: others are searched
+}
 
 
 @pytest.mark.filterwarnings("ignore")  # of what is adapted or discarded
