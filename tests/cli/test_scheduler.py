@@ -107,11 +107,17 @@ def web_address():
         thread.join()
 
 
+@pytest.fixture
+def impatient(monkeypatch):
+    """Wait a second for an answer that does not come."""
+    monkeypatch.setattr("nonneg.data.cluster.CONNECT_SECONDS", 1.0)
+
+
 @pytest.mark.parametrize(
     ("address", "reason"),
     [("nonsense://host:1", "nonsense"), ("tcp://127.0.0.1:1", "No Dask scheduler answers")],
 )
-def test_an_address_without_a_scheduler_is_refused(address, reason, file, tmp_path, capsys):
+def test_an_address_without_a_scheduler_is_refused(address, reason, file, tmp_path, capsys, impatient):
     assert fit(file, tmp_path / "out", "--scheduler", address) == 2
     told = capsys.readouterr().err
     assert f"No Dask scheduler answers at {address}" in told
@@ -120,7 +126,7 @@ def test_an_address_without_a_scheduler_is_refused(address, reason, file, tmp_pa
     assert not (tmp_path / "out").exists()
 
 
-def test_a_server_of_something_else_is_refused(web_address, file, tmp_path, capsys):
+def test_a_server_of_something_else_is_refused(web_address, file, tmp_path, capsys, impatient):
     assert fit(file, tmp_path / "out", "--scheduler", web_address) == 2
     assert f"No Dask scheduler answers at {web_address}" in capsys.readouterr().err
 

@@ -204,7 +204,10 @@ def test_wrong_scenes_are_named(cube):
 @pytest.mark.parametrize(
     ("name", "load", "angle", "rmse"),
     # A degree below what N-FINDR, VCA and SPA reach, and above the mean of the study in docs/reproduced.
-    [("samson", load_samson, 2.4, 0.14), ("moffett", load_moffett, 2.2, 0.13)],
+    [
+        ("samson", load_samson, 2.4, 0.14),
+        pytest.param("moffett", load_moffett, 2.2, 0.13, marks=pytest.mark.slow),
+    ],
 )
 def test_published_endmembers_of_real_scenes(name, load, angle, rmse):
     if not store.is_available(name):
