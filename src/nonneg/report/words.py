@@ -46,7 +46,7 @@ def explained(count: int, noun: str, error: float, whole: str) -> str:
 def seconds(value: float) -> str:
     """Write a duration."""
     if value < 1:
-        return f"{max(1000 * value, 1):.0f} ms"  # a page need not tell less apart
+        return f"{1000 * value:.0f} ms" if value >= 5e-4 else "under 1 ms"
     return f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min"
 
 
