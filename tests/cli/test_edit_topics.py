@@ -106,7 +106,7 @@ def test_everything_written_follows_from_the_changes(posts, capsys):
     assert new["edits"][0]["mapping"][law] == [news]
     assert float(read(out / "over_time.csv")[0][f"topic_{news}"]) > 0.4
     page = (out / "report.html").read_text()
-    assert "<td>news</td>" in page
+    assert ": news</h3>" in page
     assert f"topics {min(law, money)}, {max(law, money)} were merged" in page
     assert "topics-edited" in {entry["name"] for entry in new["certificate"]}
     # What was changed can be changed again, by name, applied to new texts and reported again.

@@ -154,6 +154,20 @@ def _card(title: str, *content: Any, badge: Raw | None = None) -> Raw:
     return element("article", headline, content, class_="card")
 
 
+def _cards(rows: Sequence[Mapping[str, Any]], key: str) -> Raw:
+    """Return rows as cards in two columns, each named by a key, with its words below."""
+    cards = []
+    for row in rows:
+        cells = {name: value for name, value in row.items() if value is not None}
+        title = ": ".join(str(cells.pop(name)) for name in (key, "name") if name in cells)
+        names = [cells.pop(name) for name in list(cells) if isinstance(cells[name], list)]
+        facts = element("p", ", ".join(f"{name} {number(value)}" for name, value in cells.items()))
+        cards.append(
+            _card(f"{heading(key).capitalize()} {title}", facts, element("p", list(map(_chips, names))))
+        )
+    return element("div", cards, class_="cards")
+
+
 def _statement(statement: Statement) -> Raw:
     """Return the card of a statement of the certificate."""
     text = element("p", f"{statement.sentence} {statement.advice}".rstrip())
@@ -228,5 +242,6 @@ _BLOCKS: dict[str, Callable[..., Raw]] = {
     "table": _table,
     "row": _row,
     "pictures": _pictures,
+    "cards": _cards,
     **{kind: partial(_wide, kind) for kind in DRAWINGS},
 }

@@ -87,7 +87,7 @@ def describe(model: Any, documents: Any, seconds: float, proportions: Any, **inp
         remarks=[selection and selection["reason"]],
         table=table,
         sections=[
-            ["The topics", "Words are shaded by weight.", table],
+            ["The topics", "Words are shaded by weight.", block("cards", rows=table, key="topic")],
             examples and ["Documents that are mostly about a topic", examples],
             selection and ["How many topics", selection["reason"], curves],
             course and ["Topics over time", *_course(course)],
