@@ -130,9 +130,10 @@ sanitize: $(VENV)-sanitize/.ready ## tests of the compiled core under a sanitize
 	  $(VENV)-sanitize/bin/python -m pytest -n 0 -p no:faulthandler -m "not slow and not torch" $(if $(ARGS),$(ARGS),tests/kernels tests/contracts tests/test_threads.py tests/iteration) \
 	  $(if $(findstring address,$(SANITIZE)),--deselect tests/test_threads.py::test_children_forked_while_other_threads_fit_do_their_own_fits)
 
-core-coverage: $(VENV)-coverage/.ready ## lines of src/core that the tests of the kernels run, by gcov
-	$(ONE_THREAD) NONNEG_CORE=baseline $(VENV)-coverage/bin/python -m pytest -n 0 -q -m "not slow and not torch" tests/kernels $(ARGS)
-	$(VENV)-coverage/bin/gcovr --root src/core --gcov-ignore-parse-errors --exclude-throw-branches $(VENV)-coverage/build
+core-coverage: $(VENV)-coverage/.ready ## lines of src/core that the tests of what it computes run, by gcov; five minutes
+	$(ONE_THREAD) NONNEG_CORE=baseline $(VENV)-coverage/bin/python -m pytest -n $(JOBS) -q -m "not slow and not torch" $(if $(ARGS),$(ARGS), \
+	  tests/kernels tests/solvers tests/transforms tests/cones tests/separable tests/initializers tests/consensus tests/leastsquares tests/contracts)
+	$(VENV)-coverage/bin/gcovr --root src/core --merge-lines --gcov-ignore-parse-errors --exclude-throw-branches $(VENV)-coverage/build
 
 fuzz: $(DEV) ## read mutated files of every format: ARGS="--files 100000 --seed 1"
 	$(ONE_THREAD) $(BIN)/python -m tests.fuzz $(ARGS)
@@ -208,9 +209,11 @@ $(VENV)-sanitize/.ready: pyproject.toml CMakeLists.txt $(wildcard src/core/*)
 $(VENV)-coverage/.ready: pyproject.toml CMakeLists.txt $(wildcard src/core/*)
 	$(PYTHON) -m venv --clear $(VENV)-coverage
 	$(VENV)-coverage/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@# Without build isolation, so that the headers of nanobind are there when gcov looks for them.
 	$(VENV)-coverage/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-	  --config-settings cmake.define.NONNEG_COVERAGE=ON --config-settings build-dir=$(VENV)-coverage/build \
-	  '.[dask]' --group test 'gcovr>=8'
+	  --group test 'gcovr>=8' cmake ninja
+	$(VENV)-coverage/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation \
+	  --config-settings cmake.define.NONNEG_COVERAGE=ON --config-settings build-dir=$(VENV)-coverage/build '.[dask]'
 	@touch $@
 
 # Newest versions that go together, without constraints but on PyTorch, whose other builds bring gigabytes; remove the
