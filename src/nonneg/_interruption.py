@@ -25,10 +25,24 @@ def end_run(n_iter: int) -> None:
     """Say that Ctrl-C ended a run, which returns its best so far; a part of many raises KeyboardInterrupt."""
     if _is_part.get():
         raise KeyboardInterrupt
+    if threading.current_thread() is not threading.main_thread():
+        return  # the thread that waits for this one says it
     pending.clear()
     warn_user(
         f"Interrupted after {n_iter} iterations; the best factors so far are returned.", InterruptedFitWarning
     )
+
+
+@contextmanager
+def interrupting_others() -> Iterator[None]:
+    """End the runs of other threads at their next iteration, while this one waits for them."""
+    known = pending.is_set()
+    pending.set()
+    try:
+        yield
+    finally:
+        if not known:
+            pending.clear()
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from nonneg._arguments import is_count
+from nonneg._interruption import interrupting_others
 from nonneg.exceptions import InvalidParameterError
 
 Result = TypeVar("Result")
@@ -129,8 +130,10 @@ def parallel_for(
     parts = [_executor().submit(work, *ends) for ends in itertools.pairwise(shares)]
     try:
         wait(parts)
-    finally:  # an interruption waits for what has begun
-        wait([part for part in parts if not part.cancel()])
+    except KeyboardInterrupt:
+        with interrupting_others():
+            wait([part for part in parts if not part.cancel()])
+        raise
     return [result for part in parts for result in part.result()]
 
 

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import signal
+import threading
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg import factorize
+from nonneg import NMF, factorize
 from nonneg._random import generator
 from nonneg._threads import threads
 from nonneg.data import as_data_matrix
+from nonneg.exceptions import InterruptedFitWarning
 from nonneg.initializers.registry import INITS
 from nonneg.iteration import History, Run, StopReason
 from nonneg.losses.penalties import Penalties
@@ -96,3 +100,17 @@ def made_run(losses, n_iter=None, reason=StopReason.MAX_ITER):
     numbers = list(range(1, len(losses) + 1)) if n_iter is None else n_iter
     history = History({"n_iter": numbers, "seconds": [0.1] * len(numbers), "loss": losses})
     return Run(None, numbers[-1] if numbers else 0, reason, history, reason.value)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_ctrl_c_ends_restarts_on_other_threads(X):
+    """Once Ctrl-C ended the wait alone, and the restarts that had begun ran to their last iteration."""
+    model = NMF(2, n_init=100, max_iter=10**7, tol=0, n_jobs=2, random_state=0)
+    NMF(2, n_init=2, max_iter=3, n_jobs=2).fit(X)  # imports and threads
+    # A signal, as from a terminal: `interrupt_main` does not end the wait for a lock.
+    threading.Timer(1.0, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+    with pytest.warns(InterruptedFitWarning):
+        model.fit(X, sample_weight=np.ones(60))
+    assert np.isfinite(model.reconstruction_err_)
+    assert model.set_params(max_iter=3, n_init=1).fit(X).n_iter_ == 3  # nothing is left pending

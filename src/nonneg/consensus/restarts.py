@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 
 from nonneg._arrays import is_cuda_tensor, is_dask, to_float64
 from nonneg._devices import free_memory
-from nonneg._interruption import ended_by_interrupt, pending
+from nonneg._interruption import ended_by_interrupt, interrupting_others, pending
 from nonneg._threads import current_threads, serial, threads
 from nonneg._typing import FloatArray, IntArray
 from nonneg.consensus.resampling import resampled
@@ -164,12 +164,9 @@ def _counted() -> Iterator[None]:
 
 def _end_others() -> None:
     """End the restarts of other threads: the end of the process would cut them off in compiled code."""
-    pending.set()
-    try:
-        with _changed:
-            _changed.wait_for(lambda: not _running)
-    finally:
-        pending.clear()
+    with interrupting_others(), _changed:
+        _changed.wait_for(lambda: not _running)
+    pending.clear()
 
 
 def _finished(

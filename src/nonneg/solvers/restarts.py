@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from nonneg._interruption import end_run
 from nonneg._threads import current_threads, parallel_for, single_threaded_blas
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data import DataMatrix
@@ -58,12 +59,14 @@ def run_restarts(
     options = {"beta": beta, "penalties": penalties or Penalties(), "tol": tol, "free": free, **options}
     counter = StepCounter(caller, len(rngs), verbose)
     stopped = threading.Event()
+    kept: dict[int, tuple[int, Any]] = {}  # number of iterations and what is returned
 
     def ended(number: int, run: Run[Any]) -> Any:
         counter.done(f"restarts ({run.n_iter} iterations)")
         if run.stop_reason in (StopReason.CALLBACK, StopReason.INTERRUPTED):
             stopped.set()
-        return run if finish is None else finish(number, run)
+        kept[number] = run.n_iter, run if finish is None else finish(number, run)
+        return kept[number][1]
 
     def work(first: int, last: int) -> list[Any]:
         results = []
@@ -85,7 +88,13 @@ def run_restarts(
     local = data.container in ("dense", "sparse") and callback is None
     with single_threaded_blas():
         if local and len(rngs) >= current_threads():
-            return [each for part in parallel_for(work, len(rngs), chunk_size=1) for each in part]
+            try:
+                return [each for part in parallel_for(work, len(rngs), chunk_size=1) for each in part]
+            except KeyboardInterrupt:
+                if not kept:
+                    raise
+                end_run(max(n_iter for n_iter, _ in kept.values()))
+                return [kept[number][1] for number in sorted(kept)]  # all that had begun have ended
         return work(0, len(rngs))
 
 

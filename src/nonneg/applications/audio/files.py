@@ -103,7 +103,7 @@ def read_sound(
         # Eight bytes per sample: the result, the filter, its spectrogram and the models of it.
         if 32.0 * one.size * rate / own_rate > checked_memory(None):
             raise InvalidParameterError(
-                f"rate={rate}: {name} has {own_rate} Hz, and this needs too much memory."
+                f"rate={rate}: {name} has {own_rate} Hz, and this takes too much memory. Choose a lower rate."
             )
         one = np.asarray(resample_poly(one, int(rate) // common, own_rate // common, axis=-1))
     return Sound(one, own_rate if rate is None else int(rate), n_channels, name, subtype)
