@@ -66,6 +66,10 @@ class BetaLoss:
         """Whether the divergence is convex in the model."""
         return 1.0 <= self.beta <= 2.0
 
+    def model(self, W: Array, H: Array) -> Array:
+        """Return W H plus the offset."""
+        return W @ H + self.offset if self.offset else W @ H
+
     def terms_of_W(self, block: Any, W: Array, Ht: Array, *, want_loss: bool = False) -> Terms:
         """Return the terms of the gradient with respect to the rows of W."""
         if self._gram_form(block):
@@ -141,9 +145,8 @@ class BetaLoss:
         return sum(over_blocks(block, visit))
 
     def _model(self, block: LocalMatrix, W: Array, Ht: Array, start: int, stop: int) -> tuple[Any, Any, Any]:
-        x, v = block.dense_rows(start, stop), W @ Ht.T
-        if self.offset:
-            x, v = x + self.offset, v + self.offset
+        x, v = block.dense_rows(start, stop), self.model(W, Ht.T)
+        x = x + self.offset if self.offset else x
         mask = None if block.observed is None else block.observed.dense_rows(start, stop)
         if mask is not None and isinstance(x, np.ndarray):
             mask = mask.astype(x.dtype, copy=False)

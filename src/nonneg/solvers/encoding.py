@@ -120,9 +120,8 @@ def _encode_block(
     squares, hessians = Ht * Ht + damping(Ht), WeightedGrams(None, Ht, penalties.l2_W)
 
     def step(number: int, rows: Any, factor: Array, residuals: Array) -> tuple[Array, Array, Any]:
-        (x, mask), v = rows, factor @ Ht.T
-        if loss.offset:
-            x, v = x + loss.offset, v + loss.offset
+        (x, mask), v = rows, loss.model(factor, Ht.T)
+        x = x + loss.offset if loss.offset else x
         own = number >= SHARED_STEPS
         model = hessians if own else shared
         new, _, residuals = newton_step(loss, penalties, mask, x, v, factor, Ht, squares, model, exact=own)

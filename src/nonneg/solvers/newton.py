@@ -24,6 +24,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._compiled import core
+from nonneg._lazy import cached_property
 from nonneg._typing import Array, IntArray, Namespace, SampleArray, SparseMatrix
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.iteration import SlowDecrease
@@ -129,7 +130,7 @@ def newton_step(
     if isinstance(new, np.ndarray):
         if not short.any():  # to ask would make a GPU wait
             return new, v, residuals
-        before = factor @ other_T + loss.offset  # whose memory was used again
+        before = loss.model(factor, other_T)  # whose memory was used again
     power = mask
     if loss.beta != 1:
         _, power = beta_kernels.ratio_terms(x, before, *bounds, mask)
@@ -138,7 +139,7 @@ def newton_step(
     ratio = xp.clip(power - own, min=0.0)
     scaled = factor * update_ratio(factor, ratio, power, l1=l1, l2=l2, beta=loss.beta)
     new = xp.where(short[..., None], scaled, new)
-    return new, new @ other_T + loss.offset, residuals
+    return new, loss.model(new, other_T), residuals
 
 
 def nonzero_step(
@@ -220,10 +221,20 @@ class RowPass:
     momentum: Any  # of the extrapolation with which rows start; it may be a number on their GPU
     unit: Any  # about the sum of a row of the data
 
+    @cached_property
+    def squares(self) -> Array:
+        """The squares of H', damped."""
+        return self.Ht * self.Ht + damping(self.Ht)
+
+    @cached_property
+    def means(self) -> Array:
+        """The sums of the rows of H in the unit of the data."""
+        return array_namespace(self.Ht).sum(self.Ht, axis=-2) / self.unit
+
     def gram(self, rows: Array, weights: Array | None) -> Array:
         """Return the Gram matrix of the rows, weighted as a column of the Hessian is on average."""
         xp = array_namespace(rows)
-        means = (rows @ (xp.sum(self.Ht, axis=-2) / self.unit)[..., None])[..., 0]
+        means = (rows @ self.means[..., None])[..., 0]
         means = np.maximum(means, 1e-6) if isinstance(means, np.ndarray) else xp.clip(means, min=1e-6)
         scale = means ** (self.loss.beta - 2.0)
         return xp.matrix_transpose(rows * (scale if weights is None else scale * weights)[..., None]) @ rows
@@ -234,11 +245,10 @@ class RowPass:
         """Move rows from where they start; return them and the sums of `newton_pass` but for the penalty."""
         xp, Ht, loss, kernels = array_namespace(start), self.Ht, self.loss, _kernels(start)
         bounds, v = (loss.beta, loss.lower_bound), start @ xp.matrix_transpose(Ht)
-        squares = Ht * Ht + damping(Ht)
         at_start: Any = 0.0
         if not extrapolates(self.momentum):
             at_start = kernels.column_losses(x, v, *bounds, weights, mask)
-        new, v, _ = newton_step(loss, self.penalties, mask, x, v, start, Ht, squares, self.correlations)
+        new, v, _ = newton_step(loss, self.penalties, mask, x, v, start, Ht, self.squares, self.correlations)
         if loss.beta not in (1.0, 2.0):
             # Where x is zero the model tends to zero and its negative powers matter: the sum of the model and
             # the step would be rounding there.
@@ -286,7 +296,7 @@ def _tiles(
         shared.momentum,
         shared.Ht,
         shared.correlations,
-        shared.Ht * shared.Ht + damping(shared.Ht),
+        shared.squares,
         l1=shared.penalties.l1_W,
         l2=shared.penalties.l2_W,
         lower_bound=shared.loss.lower_bound,
