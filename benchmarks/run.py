@@ -23,6 +23,7 @@ from benchmarks import (  # noqa: E402 (the folder must be importable first when
     default_loss,
     first_answer,
     frobenius_dense,
+    frobenius_held_out,
     frobenius_mu,
     frobenius_sparse,
     gpu,
@@ -45,7 +46,7 @@ from nonneg._threads import available_threads  # noqa: E402
 
 RACES = {
     module.CLAIM.name: module.CLAIM
-    for module in (frobenius_dense, frobenius_sparse, kl, itakura_saito, frobenius_mu)
+    for module in (frobenius_dense, frobenius_held_out, frobenius_sparse, kl, itakura_saito, frobenius_mu)
 }
 MEASUREMENTS: dict[str, ModuleType] = {
     module.NAME: module
