@@ -124,7 +124,11 @@ def _threads_table(duels: list[dict[str, Any]]) -> str:
 
 def _others_table(duels: list[dict[str, Any]], others: list[dict[str, Any]]) -> str:
     rows = []
+    absent: dict[str, list[dict[str, Any]]] = {}
     for record in others:
+        if record["status"] == "cannot run":
+            absent.setdefault(record["reason"], []).append(record)
+            continue
         duel = next((duel for duel in duels if _place(duel) == _place(record)), {})
         seconds, own = record.get("seconds"), duel.get("seconds")
         rows.append(
@@ -139,9 +143,13 @@ def _others_table(duels: list[dict[str, Any]], others: list[dict[str, Any]]) -> 
                 record["status"] + (f": {record['reason']}" if record.get("reason") else ""),
             ]
         )
-    return markdown(
-        ("data", "type", "threads", "peer", "s to target", "passes", "over nonneg's", "status"), rows
-    )
+    head = ("data", "type", "threads", "peer", "s to target", "passes", "over nonneg's", "status")
+    parts = [markdown(head, rows)] if rows else []
+    for reason, records in absent.items():
+        peers = ", ".join(sorted({record["contender"] for record in records}))
+        races = dict.fromkeys(f"{r['case']} ({r['dtype']}, {r['threads']})" for r in records)
+        parts.append(f"Could not run ({reason}): {peers}, on {'; '.join(races)}.")
+    return "\n\n".join(parts)
 
 
 def _place(record: dict[str, Any]) -> tuple[Any, ...]:
