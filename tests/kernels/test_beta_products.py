@@ -253,6 +253,7 @@ def test_kernels_on_a_gpu_equal_portable(beta, weighted, block, rng, torch, devi
     rows = rng.random(len(x))
     calls = [
         ("ratio_terms", (x, v, beta, FLOOR, weights)),
+        ("ratio_terms_and_losses", (x, v, beta, FLOOR, weights)),
         ("row_losses", (x, v, beta, FLOOR, weights)),
         ("column_losses", (x, v, beta, FLOOR, None, weights)),
         ("column_losses", (x, v, beta, FLOOR, rows, weights)),
@@ -264,7 +265,10 @@ def test_kernels_on_a_gpu_equal_portable(beta, weighted, block, rng, torch, devi
         bound = {"curvature_bound": 0.5} if name == "newton_terms" else {}
         got = getattr(kernels, name)(*moved, **bound)
         tries = (kernels.TRIES,) if name == "line_search" else ()
-        wanted = getattr(portable, name)(*arguments, *tries, **bound)
+        if name == "ratio_terms_and_losses":
+            wanted = *portable.ratio_terms(*arguments), portable.row_losses(*arguments)
+        else:
+            wanted = getattr(portable, name)(*arguments, *tries, **bound)
         for one, other in zip(*(r if isinstance(r, tuple) else (r,) for r in (got, wanted)), strict=True):
             if other is None:
                 assert one is None

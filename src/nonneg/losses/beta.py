@@ -83,8 +83,9 @@ class BetaLoss:
 
         def visit(start: int, stop: int) -> tuple[Any, Any, Any]:
             x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
-            loss = self._loss(x, v, mask, block, start, stop) if want_loss else 0.0
-            ratio, power = beta_kernels.ratio_terms(x, v, self.beta, self.lower_bound, mask)
+            terms = beta_kernels.ratio_terms_and_losses if want_loss else beta_kernels.ratio_terms
+            ratio, power, *losses = terms(x, v, self.beta, self.lower_bound, mask)
+            loss = self._summed(losses[0], block, start, stop) if want_loss else 0.0
             return ratio @ Ht, None if power is None else power @ Ht, loss
 
         parts = over_blocks(block, visit)
@@ -140,7 +141,9 @@ class BetaLoss:
 
     def _dense_loss(self, block: LocalMatrix, W: Array, Ht: Array) -> Any:
         def visit(start: int, stop: int) -> Any:
-            return self._loss(*self._model(block, W[start:stop, :], Ht, start, stop), block, start, stop)
+            x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
+            losses = beta_kernels.row_losses(x, v, self.beta, self.lower_bound, mask=mask)
+            return self._summed(losses, block, start, stop)
 
         return sum(over_blocks(block, visit))
 
@@ -152,9 +155,8 @@ class BetaLoss:
             mask = mask.astype(x.dtype, copy=False)
         return x, v, mask
 
-    def _loss(self, x: Any, v: Any, mask: Any, block: LocalMatrix, start: int, stop: int) -> Any:
+    def _summed(self, losses: Any, block: LocalMatrix, start: int, stop: int) -> Any:
         # A number where the data are: nobody waits for a GPU.
-        losses = beta_kernels.row_losses(x, v, self.beta, self.lower_bound, mask=mask)
         if block.weights is not None:
             losses = losses * block.xp.astype(block.weights[start:stop], losses.dtype)
         total = block.xp.sum(losses)

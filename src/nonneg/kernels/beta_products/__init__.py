@@ -49,6 +49,17 @@ def ratio_terms(x: Array, v: Array, beta: float, lower_bound: float, mask: Any =
     return _implementation(x, mask).ratio_terms(x, v, beta, lower_bound, mask)
 
 
+def ratio_terms_and_losses(
+    x: Array, v: Array, beta: float, lower_bound: float, mask: Any = None
+) -> tuple[Any, Any, Any]:
+    """Return what `ratio_terms` and `row_losses` return, on a GPU from one pass over the entries."""
+    kernels = _implementation(x, mask)
+    if hasattr(kernels, "ratio_terms_and_losses"):
+        return kernels.ratio_terms_and_losses(x, v, beta, lower_bound, mask)
+    losses = kernels.row_losses(x, v, beta, lower_bound, None, mask)
+    return *kernels.ratio_terms(x, v, beta, lower_bound, mask), losses
+
+
 def row_losses(x: Any, v: Any, beta: float, lower_bound: float, weights: Any = None, mask: Any = None) -> Any:
     """Return the divergence of every row of x from the row of v, in float64.
 

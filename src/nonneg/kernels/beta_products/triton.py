@@ -69,9 +69,9 @@ if triton is not None:
 
     @triton.jit
     def _terms(
-        x, v, weights, first, second, numbers, lowers, n_columns, x_rows, model_rows,
+        x, v, weights, first, second, sums, numbers, lowers, n_columns, x_rows, model_rows,
         x_stride, v_stride, stride,
-        NEWTON: tl.constexpr, SECOND: tl.constexpr, BOUNDED: tl.constexpr,
+        NEWTON: tl.constexpr, SECOND: tl.constexpr, BOUNDED: tl.constexpr, LOSSES: tl.constexpr,
         B: tl.constexpr, WEIGHTED: tl.constexpr, TILE: tl.constexpr,
     ):  # fmt: skip
         row = tl.program_id(0).to(tl.int64)
@@ -81,6 +81,10 @@ if triton is not None:
         model = tl.load(v + row * v_stride + at, mask=inside, other=1)
         beta, lower = tl.load(numbers), tl.load(lowers + row // model_rows)
         model = tl.maximum(model, lower.to(model.dtype))
+        if LOSSES:
+            term = _weighted(_loss(data, model, beta, B), weights, row, at, inside, stride, WEIGHTED)
+            part = tl.program_id(1) * tl.num_programs(0) + row
+            tl.store(sums + part, tl.sum(tl.where(inside, term, 0.0)))
         raised = _weighted(_raised(model, beta, B), weights, row, at, inside, stride, WEIGHTED)
         place = row * n_columns + at
         if NEWTON:
@@ -212,8 +216,8 @@ def _kind(beta: float) -> int:
 
 def _entrywise(
     x: Any, v: Any, weights: Any, beta: float, lower_bound: float, *,
-    newton: bool, second: bool, curvature_bound: float = 0.0, bounds: Any = None,
-) -> tuple[Any, Any]:  # fmt: skip
+    newton: bool, second: bool, curvature_bound: float = 0.0, bounds: Any = None, losses: bool = False,
+) -> tuple[Any, Any, Any]:  # fmt: skip
     import torch
 
     x, v, weighted = _rows(x), _rows(v), weights is not None
@@ -222,14 +226,16 @@ def _entrywise(
     weights, stride = _weights(weights, v)
     first = torch.empty(v.shape, dtype=v.dtype, device=v.device)
     other = torch.empty_like(first) if second or newton else first
+    grid = v.shape[0], triton.cdiv(v.shape[1], TILE)
+    sums = torch.empty(grid[::-1], dtype=torch.float64, device=v.device) if losses else numbers
     if v.numel():
-        _terms[v.shape[0], triton.cdiv(v.shape[1], TILE)](
-            x, v, weights, first, other, numbers, lowers, v.shape[1], x.shape[0],
+        _terms[grid](
+            x, v, weights, first, other, sums, numbers, lowers, v.shape[1], x.shape[0],
             v.shape[0] if bounds is None else v.shape[0] // len(bounds), x.stride(0), v.stride(0), stride,
-            NEWTON=newton, SECOND=second, BOUNDED=curvature_bound > lower_bound,
+            NEWTON=newton, SECOND=second, BOUNDED=curvature_bound > lower_bound, LOSSES=losses,
             B=_kind(beta), WEIGHTED=weighted, TILE=TILE,
         )  # fmt: skip
-    return first, other
+    return first, other, sums
 
 
 def _summed(
@@ -256,8 +262,17 @@ def _summed(
 
 def ratio_terms(x: Any, v: Any, beta: float, lower_bound: float, mask: Any = None) -> tuple[Any, Any]:
     """Return x v^(beta - 2) and v^(beta - 1); see `kernels.beta_products.ratio_terms`."""
-    ratio, power = _entrywise(x, v, mask, beta, lower_bound, newton=False, second=beta != 1)
-    return from_torch(ratio, v), mask if beta == 1 else from_torch(power, v)
+    return ratio_terms_and_losses(x, v, beta, lower_bound, mask, losses=False)[:2]
+
+
+def ratio_terms_and_losses(
+    x: Any, v: Any, beta: float, lower_bound: float, mask: Any = None, *, losses: bool = True
+) -> tuple[Any, Any, Any]:
+    """Return both in one pass; see `kernels.beta_products.ratio_terms_and_losses`."""
+    options = {"newton": False, "second": beta != 1, "losses": losses}
+    ratio, power, sums = _entrywise(x, v, mask, beta, lower_bound, **options)
+    power = mask if beta == 1 else from_torch(power, v)
+    return from_torch(ratio, v), power, from_torch(sums.sum(dim=0), v) if losses else None
 
 
 def row_losses(x: Any, v: Any, beta: float, lower_bound: float, weights: Any = None, mask: Any = None) -> Any:
@@ -317,7 +332,7 @@ def _searched(
 def batched_kl_terms(x: Any, v: Any, bounds: Any) -> tuple[Any, Any]:
     """Return the derivatives for many models; see `kernels.batched_kl.newton_terms`."""
     data, model = (to_torch(array).reshape(-1, v.shape[-1]) for array in (x, v))
-    slope, curvature = _entrywise(
+    slope, curvature, _ = _entrywise(
         data, model, None, 1.0, 0.0, newton=True, second=True, bounds=to_torch(bounds)
     )
     return from_torch(slope.reshape(v.shape), v), from_torch(curvature.reshape(v.shape), v)
