@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import fields, is_dataclass, replace
-from functools import wraps
+from functools import cache, wraps
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -25,9 +25,16 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 GPU_DEVICES = {"cuda"}
 
 
+@cache
+def library_of(kind: type) -> str:
+    """Return the library of a type of arrays, such as "cupy"; for AnnData's views, that of what they show."""
+    names = (base.__module__.partition(".")[0] for base in kind.__mro__)
+    return next(name for name in names if name != "anndata")
+
+
 def is_dask(array: Any) -> bool:
     """Tell whether an array is a Dask array, without importing Dask."""
-    return type(array).__module__.partition(".")[0] == "dask" and hasattr(array, "to_delayed")
+    return library_of(type(array)) == "dask" and hasattr(array, "to_delayed")
 
 
 def is_float_array(array: Any) -> bool:
@@ -47,14 +54,12 @@ def is_cuda_tensor(array: Any) -> bool:
 
 def on_gpu(array: Any) -> bool:
     """Tell whether an array is a PyTorch tensor on an NVIDIA GPU, or a CuPy array if PyTorch is installed."""
-    if type(array).__module__.partition(".")[0] == "cupy":
-        return find_spec("torch") is not None
-    return is_cuda_tensor(array)
+    return is_cuda_tensor(array) or (library_of(type(array)) == "cupy" and find_spec("torch") is not None)
 
 
 def to_torch(array: Any) -> Any:
     """Return an array on a GPU as a PyTorch tensor in the same memory."""
-    if type(array).__module__.partition(".")[0] != "cupy":
+    if library_of(type(array)) != "cupy":
         return array
     import torch
 
@@ -63,7 +68,7 @@ def to_torch(array: Any) -> Any:
 
 def from_torch(tensor: Any, like: Any) -> Any:
     """Return a PyTorch tensor as an array of the same type as `like`, in the same memory."""
-    if type(like).__module__.partition(".")[0] != "cupy":
+    if library_of(type(like)) != "cupy":
         return tensor
     import cupy
 
@@ -82,10 +87,9 @@ def scalar(value: Any) -> Any:
 
 def is_sparse_array(array: Any) -> bool:
     """Tell whether an array is a PyTorch sparse tensor or a CuPy sparse matrix, without importing either."""
-    module = type(array).__module__
-    if module == "torch":
+    if type(array).__module__ == "torch":
         return "strided" not in str(array.layout)
-    return module.startswith("cupyx.scipy.sparse") and hasattr(array, "tocsr")
+    return library_of(type(array)) == "cupyx" and hasattr(array, "tocsr")
 
 
 def checked_indices(matrix: Any, name: str = "X") -> Any:
@@ -132,11 +136,10 @@ def computed(array: Any) -> Any:
 def to_numpy(array: Any, dtype: Any = None) -> Any:
     """Return an array of any container as a NumPy array; nothing is copied where that can be avoided."""
     array = computed(array)
-    if not isinstance(array, np.ndarray):
-        if hasattr(array, "detach"):  # PyTorch
-            array = array.detach().cpu()
-        elif type(array).__module__.partition(".")[0] == "cupy":
-            array = array.get()
+    if hasattr(array, "detach"):  # PyTorch
+        array = array.detach().cpu()
+    elif library_of(type(array)) == "cupy":
+        array = array.get()
     return np.asarray(array, dtype=dtype)
 
 

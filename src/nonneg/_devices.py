@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg._arrays import is_non_numpy, on_gpu
+from nonneg._arrays import is_non_numpy, library_of, on_gpu
 from nonneg._optional import import_optional, is_installed
 from nonneg._warnings import warn_user
 from nonneg.exceptions import DeviceMemoryError, InvalidParameterError, MissingDependencyError, NonnegWarning
@@ -70,7 +70,7 @@ def chosen_device(
     """
     if device in (None, "cpu"):
         return None
-    auto, library = device == "auto", type(X).__module__.partition(".")[0]
+    auto, library = device == "auto", library_of(type(X))
     if is_non_numpy(X) or library == "cupyx":  # in the memory of another library
         if not auto:
             raise InvalidParameterError(

@@ -152,3 +152,11 @@ def test_dates_and_repeated_names_are_refused_by_name():
     with pytest.raises(InvalidDataError, match="distinct column names, got 'a' more than once"):
         NMF(2).fit(pd.DataFrame(X, columns=["a", "a", "b"]))
     assert factorize(pd.DataFrame(X, columns=["a", "a", "b"]), 2, max_iter=2, tol=0).H.shape == (2, 3)
+
+
+def test_a_view_of_an_object_with_a_dask_array():
+    anndata, dask_array = pytest.importorskip("anndata"), pytest.importorskip("dask.array")
+    counts = np.random.default_rng(0).random((40, 12))
+    view = anndata.AnnData(dask_array.from_array(counts, chunks=(10, 12)))[:30]
+    model, expected = (NMF(3, random_state=0).fit(each) for each in (view, counts[:30]))
+    np.testing.assert_allclose(model.components_, expected.components_, rtol=1e-6, atol=1e-9)

@@ -20,7 +20,7 @@ from array_api_compat import array_namespace
 from array_api_compat import numpy as array_api_numpy
 from dask.highlevelgraph import HighLevelGraph
 
-from nonneg._arrays import to_numpy
+from nonneg._arrays import library_of, to_numpy
 from nonneg._typing import Array, IntArray, SampleArray
 from nonneg.data.block_tasks import (
     Rows,
@@ -82,7 +82,7 @@ class ChunkedMatrix(BlockedMatrix):
         if array.numblocks[1] > 1:
             array = array.rechunk({1: -1})
         # Of the chunks, as Dask knows it; what goes with the sparse matrices of cupyx are arrays of CuPy.
-        self.library = type(array._meta).__module__.partition(".")[0].replace("cupyx", "cupy")
+        self.library = library_of(type(array._meta)).replace("cupyx", "cupy")
         dtype = dtype_of(array)
         if dtype not in (np.float32, np.float64):
             dtype = np.dtype(np.float64)
