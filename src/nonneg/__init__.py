@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from nonneg.estimators.separable_nmf import SeparableNMF as SeparableNMF
     from nonneg.estimators.transform_nmf import TransformNMF as TransformNMF
     from nonneg.io.read import open_matrix as open_matrix
+    from nonneg.losses.laplacian import laplacian as laplacian
     from nonneg.purification.purify import purify as purify
     from nonneg.rank_selection.comparison import compare_ranks as compare_ranks
     from nonneg.rank_selection.estimate import estimate_rank as estimate_rank
@@ -60,6 +61,7 @@ _HOME = {
     "factorize": "nonneg.solvers.factorize",
     "float32_products": "nonneg._devices",
     "joint_diagonalize": "nonneg.transforms",
+    "laplacian": "nonneg.losses.laplacian",
     "learn_transform": "nonneg.transforms",
     "load": "nonneg.applications.saved_models",
     "non_negative_factorization": "nonneg.estimators.nmf",

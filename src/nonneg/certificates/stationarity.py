@@ -14,6 +14,7 @@ the factors accordingly), when a column of W is multiplied by a number and that 
 rows are permuted or replaced by weights.
 
 * Squared (Frobenius) loss with penalties: ``c_j = gram_jj + l2``, ``scale = ||X||^2`` (`gram_residual`).
+  Smoothness along a graph couples rows and adds ``weights_j L_ii``.
 * Other losses: the derivative is a difference P - N of nonnegative parts, as in multiplicative updates,
   the curvature is ``P / max(f, mean of its column)``, and ``scale = sum P f`` (`ratio_residual`).
   For the Kullback-Leibler divergence at a large entry this is the curvature of the function that the
@@ -30,6 +31,7 @@ from typing import Any
 from nonneg._typing import Array, Namespace, SampleArray
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data.matrix import DataMatrix, LocalMatrix
+from nonneg.kernels.grams import SharedGram, SmoothGram
 from nonneg.kernels.rows import sum_rows
 from nonneg.losses.penalties import Penalties
 
@@ -39,20 +41,22 @@ DEFAULT_THRESHOLD = 1e-3  # an energy of 1e-6 ||X||^2
 def gram_residual(
     xp: Namespace,
     factor: Array,
-    gram: Array,
+    gram: Any,
     cross: Array,
     *,
     l1: float = 0.0,
-    l2: float = 0.0,
     weights: Array | None = None,
     frozen: Array | None = None,
     signed: bool = False,
 ) -> Array:
     """Return the sum of c min(f, g / c)^2 for half the squared loss; of g^2 / c for entries of any sign."""
-    curvature = xp.linalg.diagonal(gram) + l2
+    if isinstance(gram, SmoothGram):
+        return _energy(xp, factor, gram.times(factor) - cross + l1, gram.curvature, weights, frozen)
+    gram = gram.matrix if isinstance(gram, SharedGram) else gram
+    curvature = xp.linalg.diagonal(gram)
 
     def energy(factor: Array, cross: Array, weights: Array | None = None) -> Array:
-        gradient = factor @ gram + l2 * factor - cross + l1
+        gradient = factor @ gram - cross + l1
         bent = curvature[None, :] + xp.zeros_like(factor)
         return _energy(xp, factor, gradient, bent, weights, frozen, signed=signed)
 
@@ -120,19 +124,20 @@ def frobenius_kkt_residuals(
     signed_H: bool = False,
 ) -> tuple[float, float]:
     """Return the KKT residuals of W and of H for half the squared loss, in one pass over the data."""
+    system = penalties.system_W(SharedGram(Ht.T @ Ht), Ht)
     _, (energy, gram, cross) = data.map_reduce_rows(
-        _w_part, W, n_out=0, Ht=Ht, h_gram=Ht.T @ Ht, l1=penalties.l1_W, l2=penalties.l2_W
+        _w_part, W, n_out=0, Ht=Ht, system=system, l1=penalties.l1_W
     )
-    scale, of_H = data.squared_norm(), {"l1": penalties.l1_H, "l2": penalties.l2_H}
-    energy_h = gram_residual(data.xp, Ht, gram, cross, **of_H, frozen=frozen, signed=signed_H)
+    scale, system = data.squared_norm(), penalties.system_H(SharedGram(gram), W)
+    energy_h = gram_residual(data.xp, Ht, system, cross, l1=penalties.l1_H, frozen=frozen, signed=signed_H)
     return normalized(float(energy), scale), normalized(float(energy_h), scale)
 
 
 def _w_part(
-    block: LocalMatrix, W: Array, *, Ht: Array, h_gram: Array, l1: float, l2: float
+    block: LocalMatrix, W: Array, *, Ht: Array, system: Any, l1: float
 ) -> tuple[tuple[()], tuple[Any, Any, Any]]:
     cross = block.times(Ht)
-    energy = gram_residual(block.xp, W, h_gram, cross, l1=l1, l2=l2, weights=block.weights)
+    energy = gram_residual(block.xp, W, system, cross, l1=l1, weights=block.weights)
     return (), (float(energy), block.weighted_gram(W), block.transposed_times(W))
 
 

@@ -146,10 +146,11 @@ def estimate_errors(
         raise InvalidParameterError(f"level must be between 0 and 1, got {level!r}.")
     n_resamples = checked_count("n_resamples", n_resamples)
     other = model.robust is not None or model.scale is not None or model.signed_components
+    other = other or model.penalty_W is not None or model.penalty_H is not None
     if beta_of(model.beta_loss) != 2.0 or other:
         raise UnsupportedError(
-            "estimate_errors is for the Frobenius loss without robust, scale and signed_components, whose "
-            "noise it knows. Fit such a model first."
+            "estimate_errors is for the Frobenius loss without robust, scale, signed_components, penalty_W "
+            "and penalty_H, whose noise it knows. Fit such a model first."
         )
     weights = {"mask": mask, "entry_weight": entry_weight, "uncertainty": uncertainty}
     data = checked_dense(input_data(model, X, reset=False, signed=True, **weights))

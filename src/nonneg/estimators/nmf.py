@@ -38,6 +38,7 @@ from nonneg.estimators.scaled_columns import HALF, SCALES, column_scale, dominan
 from nonneg.exceptions import DataTypeError, FileFormatError, InvalidParameterError, as_data_errors
 from nonneg.initializers.custom import check_factor
 from nonneg.initializers.registry import INITS
+from nonneg.losses.laplacian import Laplacian
 from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.factorize import (
@@ -85,7 +86,9 @@ class NMF(FactorizingEstimator):
     {function: n_init, solver}
     {beta_loss}
     {function: tol, max_iter}
-    {random_state, alpha_W, alpha_H, l1_ratio, verbose, shuffle}
+    {random_state, alpha_W, alpha_H, l1_ratio}
+    {function: penalty_W, penalty_H}
+    {verbose, shuffle}
     batch_size : int, default 1024
         Used by `partial_fit`: a batch of up to this many samples multiplies the past by `forget_factor`, a
         larger one by a root of it.
@@ -132,7 +135,8 @@ class NMF(FactorizingEstimator):
     Notes
     -----
     `fit_transform(X)` equals `fit(X).transform(X)`: the returned W minimizes the objective for the final H,
-    each row on its own.
+    each row on its own. With `penalty_W`, which couples rows, it is the smooth W of the fit, and `transform`
+    leaves `penalty_W` out: new samples are no nodes of the graph.
 
     Multiplying X by a constant c multiplies W H by c and changes nothing else, as long as penalties follow:
     they are in the unit of the loss. To obtain the same factorization of c X with the Frobenius loss,
@@ -163,6 +167,8 @@ class NMF(FactorizingEstimator):
     alpha_W: float = 0.0
     alpha_H: float | str = "same"
     l1_ratio: float = 0.0
+    penalty_W: Laplacian | None = None
+    penalty_H: Laplacian | None = None
     verbose: int = 0
     shuffle: bool = False
     batch_size: int = 1024
@@ -208,6 +214,8 @@ class NMF(FactorizingEstimator):
         "negative": [StrOptions({"error", "keep"})],
         "robust": [StrOptions({"huber", "huber-rows"}), None],
         "robust_threshold": [Interval(Real, 0, None, closed="neither")],
+        "penalty_W": [Laplacian, None],
+        "penalty_H": [Laplacian, None],
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -256,7 +264,7 @@ class NMF(FactorizingEstimator):
         data = self._scaled(data, reset=True)
         H = self._scaled_H(H, -1)
         k = rank_of(self, data, W, H)
-        penalties = penalties_of(self, data)
+        penalties = penalties_of(self, data, self.penalty_W)
         result = run_of(huber)(
             data, k, beta=beta, penalties=penalties, solver=self.solver, init=self.init, W=W, H=H,
             n_init=self.n_init, max_iter=self.max_iter, tol=self.tol, rng=self.random_state,
@@ -429,8 +437,9 @@ class NMF(FactorizingEstimator):
         After `fit`, training continues from the fitted components.
         """
         beta = beta_of(self.beta_loss)
-        for name in ("robust", "signed_components", "scale"):
-            # Sums of past batches are those of squares of nonnegative factors, in the units of all batches.
+        for name in ("robust", "signed_components", "scale", "penalty_W", "penalty_H"):
+            # Sums of past batches are those of squares of nonnegative factors, in the units of all batches,
+            # and rows of a batch are no nodes of the graph.
             if getattr(self, name) not in (None, False):
                 raise InvalidParameterError(
                     f"partial_fit does not accept {name}={getattr(self, name)!r}. Use fit, or leave it out."
@@ -480,9 +489,9 @@ class NMF(FactorizingEstimator):
             raise FileFormatError("the sums of past batches do not fit the components.")
 
 
-def penalties_of(model: Any, data: DataMatrix) -> Penalties:
-    """Return the penalties of a model, scaled to the data."""
-    return scaled_penalties(data, model.alpha_W, model.alpha_H, model.l1_ratio)
+def penalties_of(model: Any, data: DataMatrix, penalty_W: Laplacian | None = None) -> Penalties:
+    """Return the penalties of a model, scaled to the data; only those of a fit are nodes of the graph."""
+    return scaled_penalties(data, model.alpha_W, model.alpha_H, model.l1_ratio, penalty_W, model.penalty_H)
 
 
 def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[Any, Any]:

@@ -33,6 +33,7 @@ from nonneg.exceptions import (
     UnsafeFileError,
 )
 from nonneg.io.limits import check_archive
+from nonneg.losses.laplacian import Laplacian
 
 FORMAT, FORMAT_VERSION = "nonneg-model", 4
 # Parameters that belong to a process or a machine rather than to the model.
@@ -371,6 +372,8 @@ def to_plain(value: Any, file: File, name: str) -> Any:
         return {"array": list(value.shape)}
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {"dict": {key: to_plain(item, file, f"{name}.{key}") for key, item in value.items()}}
+    if isinstance(value, Laplacian):
+        return {"laplacian": to_plain(value.as_dict(), file, name)}
     if not isinstance(value, list | tuple | range | set | frozenset):
         raise NotPlainError
     items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
@@ -387,6 +390,8 @@ def from_plain(plain: Any, file: File, name: str) -> Any:
     ((mark, content),) = plain.items()
     if mark == "array":
         return file.arrays.pop(name)
+    if mark == "laplacian":
+        return Laplacian.from_dict(from_plain(content, file, name))
     if mark == "tuple":
         return tuple(from_plain(content, file, name))
     return {str(key): from_plain(item, file, f"{name}.{key}") for key, item in content.items()}

@@ -22,7 +22,7 @@ NOISE = 1e-12
 CHUNK_ENTRIES = 1 << 24
 
 
-def _plus_ridge(matrices: Any, ridge: float) -> Any:
+def _plus_ridge(matrices: Any, ridge: Any) -> Any:
     xp = array_namespace(matrices)
     k = matrices.shape[-1]
     return matrices + ridge * xp.eye(k, dtype=matrices.dtype, device=matrices.device)
@@ -34,12 +34,34 @@ class SharedGram:
 
     matrix: Any
 
-    def plus_ridge(self, ridge: float) -> SharedGram:
-        """Add `ridge` to the diagonal."""
-        return SharedGram(_plus_ridge(self.matrix, ridge)) if ridge else self
+    def plus_ridge(self, ridge: Any) -> SharedGram:
+        """Add `ridge`, a number or one for each component, to the diagonal."""
+        nothing = isinstance(ridge, float) and ridge == 0
+        return self if nothing else SharedGram(_plus_ridge(self.matrix, ridge))
 
     def __add__(self, other: Any) -> SharedGram:
         return SharedGram(self.matrix + other.matrix)
+
+
+@dataclass(frozen=True)
+class SmoothGram:
+    """One Gram matrix for all rows of F, and a graph along which the columns of F are smooth."""
+
+    # The quadratic form tr F G F' + sum of weights[a] f_a' L f_a over the columns f_a, L = diag(degrees) - B.
+
+    matrix: Any
+    graph: Any  # the Laplacian of its `degrees`, its `edges` B, and `colors` of rows without edges among them
+    weights: Any
+
+    @property
+    def curvature(self) -> Any:
+        """The second derivatives by the entries of F."""
+        return self.matrix.diagonal() + np.outer(self.graph.degrees, self.weights).astype(self.matrix.dtype)
+
+    def times(self, factor: Any) -> Any:
+        """Return the derivatives of half the form."""
+        pull = self.graph.degrees[:, None] * factor - self.graph.edges @ factor
+        return factor @ self.matrix + (pull * self.weights).astype(factor.dtype)
 
 
 @dataclass(frozen=True)
@@ -206,15 +228,15 @@ def gram_matrices(gram: Gram) -> Any:
     return gram.matrix if isinstance(gram, SharedGram) else gram.dense().matrices
 
 
-def quadratic_form(factor: Any, gram: Gram) -> Any:
+def quadratic_form(factor: Any, gram: Gram | SmoothGram) -> Any:
     """Return the sum of f G f' over the rows f of `factor`.
 
     Parameters
     ----------
     factor : array of shape (n_rows, k)
         The rows.
-    gram : Gram
-        The matrices G.
+    gram : Gram or SmoothGram
+        The matrices G; a graph adds its own form.
 
     Returns
     -------
@@ -224,6 +246,9 @@ def quadratic_form(factor: Any, gram: Gram) -> Any:
     if isinstance(gram, WeightedGrams):
         return gram.quadratic_form(factor)
     xp = array_namespace(factor)
+    if isinstance(gram, SmoothGram):
+        smooth = float(gram.weights @ gram.graph.of_columns(factor))
+        return quadratic_form(factor, SharedGram(gram.matrix)) + smooth
     if isinstance(gram, ListedGrams):
         # f (base + sum v o o') f' = f base f' + sum v (f o)^2
         sampled = sampled_product(gram.indptr, gram.indices, factor, gram.other)

@@ -245,7 +245,7 @@ def objective(
     offset: float = 0.0,
 ) -> float:
     """Return the weighted divergence of the data from W H, plus the penalties."""
-    penalties = Penalties() if penalties is None else penalties
+    penalties = Penalties() if penalties is None else penalties.given_H(Ht)
     loss = BetaLoss.of(data, beta, offset)
     _, (value,) = data.map_reduce_rows(_value_pass, W, n_out=0, Ht=Ht, loss=loss, penalties=penalties)
-    return float(value) + penalties.of_H(Ht)
+    return float(value) + penalties.given_W(W).of_H(Ht)

@@ -64,7 +64,7 @@ def update_W_block(
 
     Instead of products with the `whole` data it returns what the update of H multiplies itself.
     """
-    system = (block.row_grams(Ht) if gram is None else gram).plus_ridge(penalties.l2_W)
+    system = penalties.system_W(block.row_grams(Ht) if gram is None else gram, Ht)
     entries = compiled_entries(update, W, system, block)
     other = block.times(Ht) if entries is None else Ht
     rows = update_factor(
@@ -133,6 +133,7 @@ class AlternatingProblem:
         Ht = state.Ht_next if moves and state.Ht_next is not None else state.Ht
         sample_arrays = (state.W, state.W_plain) if moves else (state.W,)
         whole = isinstance(self.data, LocalMatrix) and isinstance(self.update_H, CoordinateDescent)
+        whole = whole and penalties.smooth_H is None
         rows, (violation, gram, cross, penalty) = self.data.map_reduce_rows(
             update_W_block,
             *sample_arrays,
@@ -148,7 +149,7 @@ class AlternatingProblem:
         columns = update_factor(
             self.update_H,
             Ht,
-            gram.plus_ridge(penalties.l2_H),
+            penalties.system_H(gram, rows[-1]),
             cross,
             data=data,
             l1=penalties.l1_H,
@@ -157,7 +158,7 @@ class AlternatingProblem:
             quadratic=True,
         )
         new = columns.new
-        # The quadratic form is that of the update, with the L2 penalty.
+        # The quadratic form is that of the update, with the L2 penalty and smoothness.
         loss = 0.5 * self.squared_norm - columns.dot + 0.5 * columns.quadratic + penalty
         return {
             "W": rows[-1],

@@ -21,6 +21,7 @@ from nonneg._threads import single_threaded_blas
 from nonneg._typing import Array, Namespace, SampleArray, SparseMatrix
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.matrix import rows_per_block
+from nonneg.exceptions import UnsupportedError
 from nonneg.kernels.beta_products import kl_passes
 from nonneg.kernels.grams import Gram, SharedGram, WeightedGrams, quadratic_form
 from nonneg.kernels.hals import hals_passes
@@ -52,6 +53,10 @@ def encode(
     """Minimize the penalized loss of every row over W >= 0, with Ht fixed; return W and its loss or None."""
     # For 1 <= beta <= 2 the problem is convex and solved to tolerance; otherwise it is a descent from initial
     # coefficients that depend on this row of X alone.
+    if penalties.smooth_H is not None:
+        if data.has_missing:
+            raise UnsupportedError("penalty_H does not take missing or weighted entries. Leave these out.")
+        penalties = penalties.given_H(Ht)
     if beta == 2.0:
         gram = None if data.has_missing else SharedGram(Ht.T @ Ht)
         with chosen_products():

@@ -35,10 +35,11 @@ from nonneg.initializers.registry import INITS, default_init
 from nonneg.iteration import Checkpoint, Progress, Run, StopReason
 from nonneg.iteration.progress import phase, reporter
 from nonneg.losses.beta import objective
+from nonneg.losses.laplacian import Laplacian
 from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
-from nonneg.solvers.registry import SOLVERS, beta_of, choose_solver, loss_name
+from nonneg.solvers.registry import LOCAL, SOLVERS, beta_of, choose_solver, loss_name
 from nonneg.solvers.restarts import Restart, best_run, final_loss, run_solver
 from nonneg.solvers.result import FactorizationResult, returned
 from nonneg.solvers.robust import PER_ROUND, Huber, checked_dense, reweighted_fit
@@ -67,6 +68,8 @@ def factorize(
     alpha_W: float = 0.0,
     alpha_H: float | str = "same",
     l1_ratio: float = 0.0,
+    penalty_W: Laplacian | None = None,
+    penalty_H: Laplacian | None = None,
     sample_weight: Any = None,
     mask: Any = None,
     entry_weight: Any = None,
@@ -123,6 +126,12 @@ def factorize(
         Weight of the penalty on H; "same" takes `alpha_W`.
     l1_ratio : float, default 0
         Mixing parameter of the penalties, between 0 (L2) and 1 (L1).
+    penalty_W : Laplacian, optional
+        Smoothness of W along a graph of the samples, from :func:`nonneg.laplacian`. Frobenius loss only, by
+        HALS, for arrays and sparse matrices in host memory, without weights and missing entries. Rows of
+        other data, such as those of `transform`, are not in the graph: they are fitted on their own.
+    penalty_H : Laplacian, optional
+        The same for H and the features; samples may have weights.
     sample_weight : array of shape (n_samples,), optional
         Sample weights; an integer weight is equivalent to repeating the sample.
     mask : bool array or sparse matrix of shape (n_samples, n_features), optional
@@ -200,7 +209,8 @@ def factorize(
     data = wrap(X, request)
     result = run_of(huber)(
         data, n_components, beta=beta, solver=solver, init=init, W=W, H=H, n_init=n_init,
-        max_iter=max_iter, tol=tol, rng=rng, penalties=scaled_penalties(data, alpha_W, alpha_H, l1_ratio),
+        max_iter=max_iter, tol=tol, rng=rng,
+        penalties=scaled_penalties(data, alpha_W, alpha_H, l1_ratio, penalty_W, penalty_H),
         frozen_components=frozen_components, shuffle=shuffle, accelerate=accelerate, n_jobs=n_jobs,
         signed_components=signed_components, verbose=verbose, callback=callback, checkpoint=checkpoint,
     )  # fmt: skip
@@ -216,8 +226,9 @@ def run_robust(
     data: DataMatrix, n_components: int, *, huber: Huber, final_encoding: bool = False, **options: Any
 ) -> FactorizationResult:
     """Factorize validated data by the robust loss."""
-    if options.pop("signed_components", False):
-        raise UnsupportedError("signed_components=True does not take robust. Leave one of them out.")
+    other = "signed_components=True" if options.pop("signed_components", False) else ""
+    if other := _smoothness(options["penalties"]) or other:
+        raise UnsupportedError(f"{other} does not take robust. Leave one of them out.")
     data, rng, verbose = checked_dense(data), options.pop("rng"), options.pop("verbose", 0)
     n_init = checked_count("n_init", options.pop("n_init"))
     rounds = f"{options.get('caller', 'factorize')}, rounds of reweighting"
@@ -273,7 +284,9 @@ def run_factorization(
     if beta != 2.0:
         data = _by_rows(data)
     k = checked_rank(n_components, data.shape, caller)
-    if signed_components:
+    if penalties.smooth:
+        solver = _checked_smooth(data, solver, penalties, beta, signed_components=signed_components)
+    elif signed_components:
         solver = _checked_semi(data, solver, penalties, frozen_components)
         init = "random" if init is None else init
     name = choose_solver(solver, data, k, beta)
@@ -295,6 +308,7 @@ def run_factorization(
             own["checkpoint"] = Checkpoint.of(
                 folder if n_init == 1 else folder / f"restart-{number}",
                 [name, beta, k, repr(penalties), tol, init, free, accelerate, signed_components],
+                [each and each.as_dict() for each in (penalties.smooth_W, penalties.smooth_H)],
                 str(random.bit_generator.state) if shuffle else None,
                 data.container,
                 fingerprint(data, first_W),
@@ -323,7 +337,10 @@ def run_factorization(
                 verbose=verbose, caller=caller, **run_options,
             )  # fmt: skip
         W, Ht, value = best.state.W, best.state.Ht, final_loss(best)
-        if final_encoding or not len(best.history):
+        # Rows that a graph couples are no problems of their own: they stay as the solver left them.
+        if penalties.smooth_W is not None:
+            value = value if len(best.history) else objective(data, W, Ht, beta=beta, penalties=penalties)
+        elif final_encoding or not len(best.history):
             with phase(f"{caller}: encoding the samples", verbose):
                 W, of_rows = encode(data, Ht, beta=beta, penalties=penalties)
             value = (
@@ -442,6 +459,33 @@ def _checked_semi(data: DataMatrix, solver: str, penalties: Penalties, frozen: S
             raise UnsupportedError(
                 f"signed_components=True does not take {name}: it minimizes the Frobenius loss over whole "
                 "data by HALS for W and least squares for H."
+            )
+    return "hals"
+
+
+def _smoothness(penalties: Penalties) -> str:
+    """Return the name of the smoothness penalty; nothing if there is none."""
+    return "penalty_W" if penalties.smooth_W is not None else "penalty_H" if penalties.smooth else ""
+
+
+def _checked_smooth(
+    data: DataMatrix, solver: str, penalties: Penalties, beta: float, *, signed_components: bool
+) -> str:
+    """Return the solver of factors that are smooth along a graph, or say what it does not take."""
+    weighted = data.weights is not None and penalties.smooth_W is not None
+    refused = {
+        f"beta_loss={loss_name(beta)!r}": beta != 2.0,
+        f"solver={solver!r}": solver not in ("auto", "hals", "cd"),
+        "signed_components=True": signed_components,
+        "missing or weighted entries": data.has_missing,
+        "sample_weight: nodes of the graph are samples, and each counts once": weighted,
+        f"{data.container} data": data.container not in LOCAL,
+    }
+    for name, asked in refused.items():
+        if asked:
+            raise UnsupportedError(
+                f"{_smoothness(penalties)} does not take {name}. It is for the Frobenius loss by HALS on an "
+                "array or SciPy sparse matrix in host memory."
             )
     return "hals"
 

@@ -95,8 +95,8 @@ def reconstruction_error(
     """Return the square root of twice the loss without penalties: the Frobenius norm if beta is 2."""
     loss = value
     if penalties.any:
-        _, (of_W,) = data.map_reduce_rows(_penalty_rows, W, n_out=0, penalties=penalties)
-        loss -= of_W + penalties.of_H(Ht)
+        _, (of_W,) = data.map_reduce_rows(_penalty_rows, W, n_out=0, penalties=penalties.given_H(Ht))
+        loss -= of_W + penalties.given_W(W).of_H(Ht)
     if beta == 2.0:
         squared_norm = data.squared_norm()
         if squared_norm > 0:

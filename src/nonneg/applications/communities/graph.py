@@ -10,29 +10,22 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from nonneg._arrays import checked_indices, is_sparse_array
 from nonneg._lazy import cached_property
-from nonneg._optional import import_optional
 from nonneg._typing import BoolArray, FloatArray, IntArray, SparseMatrix
 from nonneg._warnings import warn_user
 from nonneg.data import as_data_matrix
 from nonneg.data.door import Request, check_entries
-from nonneg.data.sparse import scipy_matrix
+from nonneg.data.graphs import USUAL_WEIGHT, adjacency_matrix, is_symmetric, tidy
 from nonneg.estimators.saving import Names, Sparse, StoredArray
 from nonneg.exceptions import (
     DataChangedWarning,
-    DataTypeError,
     InvalidDataError,
     ShapeError,
     UnknownNameError,
-    as_data_errors,
 )
 
 KINDS = ("auto", "undirected", "directed", "bipartite")
 SELF_LOOPS = ("drop", "keep")
-USUAL_WEIGHT = "weight"
-# Entries that differ by less than this share of the largest are equal up to rounding.
-EQUAL = 1e-10
 
 
 @dataclass(frozen=True)
@@ -141,12 +134,15 @@ def as_graph(
         UnknownNameError.check(parameter, value, known)
     sides: IntArray | None = None
     labels: tuple[str, ...] | None
-    if hasattr(graph, "is_directed") and hasattr(graph, "adjacency"):
-        adjacency, labels = _from_networkx(graph, weight)
-    else:
-        adjacency, labels = _from_matrix(graph, kind), _frame_names(graph)
-        square = adjacency.shape[0] == adjacency.shape[1]
-        if not square or (kind == "bipartite" and not _is_symmetric(adjacency)):
+    adjacency, labels = adjacency_matrix(graph, weight)
+    if labels is None:
+        labels, square = _frame_names(graph), adjacency.shape[0] == adjacency.shape[1]
+        if not square and kind in ("undirected", "directed"):
+            raise ShapeError(
+                f"Expected one row and one column per node, got shape {adjacency.shape}. A table of shape "
+                "(n_first, n_second) is a bipartite graph (kind='bipartite')."
+            )
+        if not square or (kind == "bipartite" and not is_symmetric(adjacency)):
             sides = np.repeat([0, 1], adjacency.shape)
             adjacency = sp.csr_array(sp.block_array([[None, adjacency], [adjacency.T, None]]))
     if names is not None:
@@ -165,7 +161,7 @@ def as_graph(
         "The graph is signed, but communities need nonnegative weights: drop the negative edges "
         "(A.multiply(A > 0)), or take absolute values (abs(A)).",
     )
-    directed = kind == "directed" or (kind == "auto" and not _is_symmetric(adjacency))
+    directed = kind == "directed" or (kind == "auto" and not is_symmetric(adjacency))
     if not directed:
         adjacency = _symmetric(adjacency)
     n_loops = int(np.count_nonzero(adjacency.diagonal()))
@@ -175,7 +171,7 @@ def as_graph(
             "which nodes belong together). Pass self_loops='keep' to leave them on the diagonal.",
             DataChangedWarning,
         )
-        adjacency = _tidy(adjacency - sp.diags_array(adjacency.diagonal()))
+        adjacency = tidy(adjacency - sp.diags_array(adjacency.diagonal()))
         if not adjacency.nnz:
             raise InvalidDataError(
                 "All edges lead from a node to itself: without them the graph has no edges, and thus no "
@@ -206,25 +202,6 @@ def two_sides(adjacency: SparseMatrix) -> IntArray | None:
     return (labels[:n] > labels[n:]).astype(np.intp)
 
 
-def _from_networkx(graph: Any, weight: str | None) -> tuple[SparseMatrix, tuple[str, ...]]:
-    networkx = import_optional("networkx", extra="graphs", purpose="Reading a networkx graph")
-    if graph.number_of_nodes() == 0:
-        raise InvalidDataError("The graph has no nodes. Give one with edges.")
-    # That no edge has the usual attribute means that the graph is not weighted; another one was asked for.
-    if weight not in (None, USUAL_WEIGHT) and graph.number_of_edges():
-        known = {str(key) for _, _, data in graph.edges(data=True) for key in data}
-        if weight not in known:
-            raise UnknownNameError.of("weight", weight, known, other="None to count every edge as 1")
-    try:
-        adjacency = networkx.to_scipy_sparse_array(graph, weight=weight, dtype=np.float64, format="csr")
-    except (TypeError, ValueError) as error:
-        raise DataTypeError(
-            f"The attribute {weight!r} of some edge is not a number ({error}). Name another attribute with "
-            f"weight=, or pass weight=None to count every edge as 1."
-        ) from error
-    return _tidy(adjacency), tuple(str(node) for node in graph.nodes)
-
-
 def _frame_names(graph: Any) -> tuple[str, ...] | None:
     columns, index = getattr(graph, "columns", None), getattr(graph, "index", None)
     if columns is None or index is None or callable(index):
@@ -243,50 +220,15 @@ def _frame_names(graph: Any) -> tuple[str, ...] | None:
     return names
 
 
-def _from_matrix(graph: Any, kind: str) -> SparseMatrix:
-    graph = checked_indices(scipy_matrix(graph, "graph") if is_sparse_array(graph) else graph, "graph")
-    with as_data_errors():
-        graph = graph if sp.issparse(graph) else np.asarray(graph)
-    square = graph.ndim == 2 and graph.shape[0] == graph.shape[1]
-    if graph.ndim != 2 or (not square and kind in ("undirected", "directed")):
-        raise ShapeError(
-            "Expected the adjacency matrix of a graph, one row and one column per node, got shape "
-            f"{graph.shape}. For an edge list use `nonneg communities`, or scipy.sparse.coo_array; a table "
-            "of shape (n_first, n_second) is a bipartite graph (kind='bipartite')."
-        )
-    if graph.dtype.kind not in "buif":
-        raise DataTypeError(f"Expected weights that are real numbers, got entries of type {graph.dtype}.")
-    if 0 in graph.shape:
-        raise InvalidDataError("The graph has no nodes. Give one with edges.")
-    if sp.issparse(graph) and graph.dtype.kind != "b":
-        # Several entries of one pair are added, which must not happen in a narrow type.
-        return _tidy(graph.astype(np.float64, copy=True))
-    return _tidy(sp.csr_array(graph, dtype=np.float64, copy=True))
-
-
-def _tidy(adjacency: SparseMatrix) -> SparseMatrix:
-    adjacency = sp.csr_array(adjacency)
-    adjacency.sum_duplicates()
-    adjacency.eliminate_zeros()
-    return adjacency
-
-
-def _is_symmetric(adjacency: SparseMatrix) -> bool:
-    if adjacency.shape[0] != adjacency.shape[1]:
-        return False
-    difference = abs(adjacency - adjacency.T)
-    return not difference.nnz or difference.data.max() <= EQUAL * adjacency.data.max()
-
-
 def _symmetric(adjacency: SparseMatrix) -> SparseMatrix:
     """Add the weights of both directions, where they differ."""
     other = sp.csr_array(adjacency.T)
     if not (adjacency != other).nnz:
         return adjacency
-    if _is_symmetric(adjacency):
-        return _tidy((adjacency + other) * 0.5)
+    if is_symmetric(adjacency):
+        return tidy((adjacency + other) * 0.5)
     # A loop is one edge, not two that meet.
-    return _tidy(adjacency + other - sp.diags_array(adjacency.diagonal()))
+    return tidy(adjacency + other - sp.diags_array(adjacency.diagonal()))
 
 
 class Joined(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 from nonneg._arrays import is_cuda_tensor, is_float_array, on_gpu, serves_tensors
 from nonneg._compiled import core
 from nonneg._threads import BLAS, parallel_for, team_size
-from nonneg.kernels.grams import DenseGrams, Gram, ListedGrams, WeightedGrams
+from nonneg.kernels.grams import DenseGrams, Gram, ListedGrams, SmoothGram, WeightedGrams
 from nonneg.kernels.hals import array_api
 
 # Rows of a block of the core.
@@ -26,7 +26,7 @@ OWN_ENTRIES = 1 << 18
 @serves_tensors
 def hals_passes(
     factor: Any,
-    gram: Gram,
+    gram: Gram | SmoothGram,
     cross: Any,
     *,
     order: Sequence[int] | None = None,
@@ -39,8 +39,8 @@ def hals_passes(
     ----------
     factor : array of shape (n_rows, k)
         The initial rows; not modified.
-    gram : Gram
-        The matrices G.
+    gram : Gram or SmoothGram
+        The matrices G, and a graph that couples the rows.
     cross : array of shape (n_rows, k)
         The rows c.
     order : sequence of int, optional
@@ -48,7 +48,8 @@ def hals_passes(
     max_passes : int, default 1
         Maximum number of passes over the components.
     shrink : float, default 0.0
-        A row stops when a pass changes it by at most this fraction of its first pass.
+        A row stops when a pass changes it by at most this fraction of its first pass; rows that a graph
+        couples stop together.
 
     Returns
     -------
@@ -66,13 +67,15 @@ def hals_passes(
     .. [1] Cichocki & Phan (2009), IEICE Trans. Fundamentals E92-A(3), Algorithm 2.
     .. [2] Gillis & Glineur (2012), Neural Computation 24(4), Algorithm 2 (several passes per product).
     """
+    turns = np.arange(factor.shape[1]) if order is None else np.asarray(order, dtype=np.int64)
+    options = (turns, max_passes, shrink)
+    if isinstance(gram, SmoothGram):
+        return array_api.smooth_passes(factor, gram, cross, *options)
     if on_gpu(factor):
         from nonneg.kernels.hals import triton  # loading it takes a second, which only a GPU pays back
 
         if triton.is_supported(factor):
             return triton.hals_passes(factor, gram, cross, order, max_passes, shrink)
-    turns = np.arange(factor.shape[1]) if order is None else np.asarray(order, dtype=np.int64)
-    options = (turns, max_passes, shrink)
     compiled = core() if is_float_array(factor) else None
     if compiled is None:
         return array_api.hals_passes(factor, gram, cross, *options)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg.kernels.grams import Gram, gram_matrices
+from nonneg.kernels.grams import Gram, SmoothGram, gram_matrices
 
 
 def hals_passes(
@@ -66,3 +67,38 @@ def batched_hals(
         if asks and sweep + 1 < max_passes and not bool(xp.any(active)):
             break
     return factor, violation
+
+
+def smooth_passes(
+    factor: Any, gram: SmoothGram, cross: Any, order: Any, max_passes: int, shrink: float
+) -> tuple[Any, float]:
+    """Update rows that a graph couples: those of one color at once, each entry by its exact minimizer."""
+    new, dtype, turns = np.array(factor, order="C"), factor.dtype, [int(turn) for turn in order]
+    own = np.diagonal(gram.matrix)
+    others, turns = gram.matrix - np.diag(own), [a for a in turns if own[a] > 0]  # others have no curvature
+    colors = []
+    for rows, edges in gram.graph.colors:
+        curvature = own[:, None] + np.outer(gram.weights, gram.graph.degrees[rows])
+        colors.append((rows, edges.astype(dtype, copy=False), curvature.astype(dtype)))
+    violation = limit = 0.0
+    for sweep in range(max_passes):
+        change = 0.0
+        for rows, edges, curvature in colors:
+            # Neighbors have other colors, so that they stay while these rows move.
+            target = np.ascontiguousarray((cross[rows] + gram.weights * (edges @ new)).T, dtype=dtype)
+            part = np.ascontiguousarray(new[rows].T)
+            for a in turns:
+                numerator = target[a] - others[a] @ part
+                if sweep == 0:
+                    slope = curvature[a] * part[a] - numerator
+                    violation += float(np.abs(np.where(part[a] > 0, slope, np.minimum(slope, 0))).sum())
+                numerator /= curvature[a]
+                moved = np.maximum(numerator, 0, out=numerator)
+                step = moved - part[a]
+                change += float(step @ step)
+                part[a] = moved
+            new[rows] = part.T
+        limit = limit if sweep else change * shrink * shrink
+        if change <= limit:
+            break
+    return new, violation
