@@ -19,6 +19,7 @@ from nonneg.consensus.clustering import (
 )
 from nonneg.consensus.combine import consensus_matrix, cophenetic_correlation
 from nonneg.consensus.result import RankConsensus, RestartTable
+from nonneg.exceptions import InvalidDataError
 
 K, RESTARTS = 3, 12
 
@@ -86,6 +87,24 @@ def test_components_of_zeros_are_in_no_cluster(spectra):
     assert found.labels[7] == -1
     assert np.isnan(found.silhouettes[7])
     assert np.isfinite(np.delete(found.silhouettes, 7)).all()
+
+
+@pytest.mark.parametrize("method", CLUSTERINGS)
+@pytest.mark.parametrize("restart", [[0, 0, 1], [0, None, None], [0, 1, None]])
+def test_no_cluster_is_empty_where_components_are_equal(method, restart):
+    unit = np.array([np.zeros(5) if at is None else np.eye(5)[at] for at in restart * 4])
+    found = cluster(unit, distances_of(unit), 3, np.arange(len(unit)), method)
+    assert set(found.labels[unit.any(axis=1)]) == {0, 1, 2}
+    np.testing.assert_allclose(found.spectra.sum(axis=1), 1.0)
+    assert np.isfinite(found.silhouettes[unit.any(axis=1)]).all()
+
+
+@pytest.mark.parametrize("method", CLUSTERINGS)
+def test_fewer_components_than_clusters_are_an_error(method):
+    unit = np.zeros((6, 4))
+    unit[:2] = np.eye(4)[:2]
+    with pytest.raises(InvalidDataError, match="Only 2 of the 6 components of all restarts are not zero"):
+        cluster(unit, distances_of(unit), 3, np.arange(6), method)
 
 
 def certified(stability=(0.9, 0.8), recurrence=(1.0, 0.6), error=1.02, best=0.5, resampled=False, n_done=10):

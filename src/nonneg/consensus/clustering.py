@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from sklearn.exceptions import ConvergenceWarning
 
 from nonneg._typing import FloatArray, IntArray
+from nonneg.exceptions import InvalidDataError
 
 CLUSTERINGS = ("kmeans", "matched")
 # Neighbors of a component, as a share of the number of restarts: the default of cNMF.
@@ -56,6 +59,11 @@ def cluster(unit: FloatArray, distances: FloatArray, k: int, dense: IntArray, me
     """Cluster the dense components; silhouettes are those of all of them, with outliers in their clusters."""
     usable = np.flatnonzero(unit.any(axis=1))
     chosen = np.intersect1d(dense, usable)
+    if len(chosen) < k:
+        raise InvalidDataError(
+            f"Only {len(chosen)} of the {len(unit)} components of all restarts are not zero, too few for {k} "
+            "clusters. Use fewer components, or more restarts (n_init)."
+        )
     grouped = _kmeans if method == "kmeans" else _matched
     inside = grouped(unit, chosen, k)
     spectra = np.array([_median(unit[chosen[inside == a]]) for a in range(k)])
@@ -99,7 +107,24 @@ def _median(rows: FloatArray) -> FloatArray:
 def _kmeans(unit: FloatArray, chosen: IntArray, k: int) -> IntArray:
     from sklearn.cluster import KMeans  # an import that most fits do not need
 
-    return np.asarray(KMeans(k, **_KMEANS).fit(unit[chosen]).labels_, dtype=np.int64)
+    rows = unit[chosen]
+    with warnings.catch_warnings():
+        # Of components that are equal scikit-learn makes one cluster, and says so.
+        warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
+        labels = KMeans(k, **_KMEANS).fit(rows).labels_
+    return _without_empty(rows, np.asarray(labels, dtype=np.int64), k)
+
+
+def _without_empty(rows: FloatArray, labels: IntArray, k: int) -> IntArray:
+    """Give empty clusters the components farthest from their own centers, as scikit-learn's k-means does."""
+    labels = labels.copy()
+    for empty in np.setdiff1d(np.arange(k), labels):
+        centers = np.array([rows[labels == a].sum(axis=0) for a in range(k)])
+        sizes = np.bincount(labels, minlength=k)[labels]
+        away = np.linalg.norm(rows - centers[labels] / sizes[:, None], axis=1)
+        # The last component of a cluster stays.
+        labels[np.argmax(np.where(sizes > 1, away, -1.0))] = empty
+    return labels
 
 
 def _matched(unit: FloatArray, chosen: IntArray, k: int) -> IntArray:
@@ -119,6 +144,7 @@ def _matched(unit: FloatArray, chosen: IntArray, k: int) -> IntArray:
         for group in groups:
             matched, to = linear_sum_assignment(rows[group] @ centers.T, maximize=True)
             labels[group[matched]] = to
+        labels = _without_empty(rows, labels, k)
         if np.array_equal(before, labels):
             break
         centers = np.array([unit_spectra(_median(rows[labels == a])[None])[0] for a in range(k)])

@@ -19,7 +19,8 @@ from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.spectral import compressed
 from nonneg.iteration.loop import changed
-from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
+from nonneg.solvers.alternating import AlternatingProblem, AlternatingState
+from nonneg.solvers.extrapolation import INITIAL
 
 InnerPasses = Callable[[DataMatrix, int, float | None], tuple[int, int]]
 
@@ -136,7 +137,7 @@ class AcceleratedProblem:
             own = 0.0 if cheap.restarts >= STALLED else cheap.violation
         if cheap.restarts >= STALLED:
             # Two rejected extrapolations in a row: rounding hides what they gain.
-            cheap = changed(cheap, momentum=SCHEDULE.initial, ceiling=1.0, restarts=0)
+            cheap = changed(cheap, momentum=INITIAL, ceiling=1.0, restarts=0)
         return _converted(data, cheap, self.data.dtype), own, max(1, int(done * unit))
 
 

@@ -20,11 +20,7 @@ from nonneg.kernels.grams import Gram, SharedGram
 from nonneg.kernels.hals import hals_passes
 from nonneg.kernels.rows import gram_of
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.extrapolation import ExtrapolatedState, Schedule, extrapolated_or_plain, extrapolates
-
-# The values of Ang & Gillis (2019), Section 4. Where four extrapolated steps in a row are rejected, the
-# momentum is given up: each of them costs a second iteration.
-SCHEDULE = Schedule(0.5, growth=1.05, ceiling_growth=1.01, decay=1.5, max_restarts=4)
+from nonneg.solvers.extrapolation import ExtrapolatedState, extrapolated_or_plain, extrapolates
 
 
 @dataclass(frozen=True)
@@ -174,5 +170,5 @@ class AlternatingProblem:
     @cached_property
     def step(self) -> Descent:
         """One iteration that does not increase the loss."""
-        candidates = partial(extrapolated_or_plain, self.advance, SCHEDULE, slack=self.slack)
+        candidates = partial(extrapolated_or_plain, self.advance, slack=self.slack)
         return Descent(candidates, self.data.container)

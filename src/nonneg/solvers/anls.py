@@ -11,7 +11,8 @@ from nonneg.iteration.loop import solver
 from nonneg.kernels.factor_update import CoordinateDescent
 from nonneg.leastsquares import ExactRows
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
+from nonneg.solvers.alternating import AlternatingProblem, AlternatingState
+from nonneg.solvers.extrapolation import INITIAL
 
 # Passes over the free components of H, and the change by one, relative to the first, after which they end.
 MAX_PASSES, SHRINK = 60, 0.01
@@ -26,7 +27,7 @@ def anls(
     penalties: Penalties,
     beta: float = 2.0,
     free: IntArray | None = None,
-    momentum: float = SCHEDULE.initial,
+    momentum: float = INITIAL,
     **options: Any,
 ) -> tuple[Any, AlternatingState]:
     """Minimize 0.5 ||X - W H||^2 + penalties over one factor at a time, exactly."""

@@ -29,8 +29,8 @@ from nonneg.iteration.captured import WARM_UP, record
 from nonneg.kernels.hals import batched_hals
 from nonneg.losses.beta import BetaLoss
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers import alternating, newton
-from nonneg.solvers.extrapolation import STEEP, Schedule, extrapolate_bounded
+from nonneg.solvers import alternating, extrapolation, newton
+from nonneg.solvers.extrapolation import extrapolate_bounded
 from nonneg.solvers.hals import SHRINK, inner_passes
 from nonneg.solvers.newton import RowPass, column_directions, shared_correlations
 from nonneg.solvers.registry import choose_solver
@@ -276,8 +276,8 @@ class BatchedHals(Batch):
 
         rejected = (used > 0) & (loss > before)
         worse = ~rejected & (loss > before + self.slack)  # by rounding: the better pair is kept
-        momentum, ceiling = _scheduled(alternating.SCHEDULE, used, now["ceiling"], ~rejected)
-        most = alternating.SCHEDULE.max_restarts
+        momentum, ceiling = _scheduled(used, now["ceiling"], ~rejected)
+        most = extrapolation.MAX_RESTARTS
         restarts = torch.where(rejected, now["restarts"] + 1, torch.where(used > 0, 0.0, now["restarts"]))
         restarts = torch.where(worse, most, restarts)
         momentum = torch.where(restarts >= most, 0.0, momentum)
@@ -356,7 +356,7 @@ class BatchedNewton(Batch):
         hopeless = rests & (torch.sum(gained, dim=1) > -nothing * torch.abs(loss))
         # Rounding only: the better pair is kept, and the stopping rule ends the run.
         stuck = ~good & (hopeless | (tries + 1 >= newton.TRIES))
-        momentum, ceiling = _scheduled(STEEP, momentum, now["ceiling"], good)
+        momentum, ceiling = _scheduled(momentum, now["ceiling"], good)
         numbers = {
             "loss": torch.where(good, new_loss, loss),
             "momentum": momentum,
@@ -372,16 +372,16 @@ class BatchedNewton(Batch):
         return arrays, numbers, done
 
 
-def _scheduled(schedule: Schedule, momentum: Array, ceiling: Array, good: Array) -> tuple[Array, Array]:
+def _scheduled(momentum: Array, ceiling: Array, good: Array) -> tuple[Array, Array]:
     """Return momentum and ceiling of every restart after a try that was good, or rejected: then it rests."""
     import torch
 
     # A momentum of zero may have been a rejected one: the schedule goes on below it.
     rests = momentum == 0
     below = rests & (ceiling < 1.0)
-    raised = (schedule.ceiling_growth * ceiling).clip(max=1.0)
-    grown = torch.where(rests, schedule.initial, torch.minimum(raised, schedule.growth * momentum))
-    grown = torch.where(below, ceiling / schedule.decay, grown)
+    raised = (extrapolation.CEILING_GROWTH * ceiling).clip(max=1.0)
+    grown = torch.where(rests, extrapolation.INITIAL, torch.minimum(raised, extrapolation.GROWTH * momentum))
+    grown = torch.where(below, ceiling / extrapolation.DECAY, grown)
     rejected = torch.where(rests, ceiling, momentum)
     return torch.where(good, grown, 0.0), torch.where(good, torch.where(below, ceiling, raised), rejected)
 

@@ -23,6 +23,13 @@ from nonneg.iteration.loop import Candidates, changed, unchanged
 LOWEST_FRACTION = 0.1
 
 
+# Momentum at first, its growth and that of its ceiling after a step that lowered the loss, and by what it is
+# divided after one that raised it: the values of Ang & Gillis (2019), Section 4, for least squares.
+INITIAL, GROWTH, CEILING_GROWTH, DECAY = 0.5, 1.05, 1.01, 1.5
+# Rejected steps in a row after which the momentum stays zero: each of them costs a second iteration.
+MAX_RESTARTS = 4
+
+
 class Momentum(NamedTuple):
     """State of the momentum schedule: fields of the solvers' states, which a checkpoint stores one by one."""
 
@@ -31,29 +38,16 @@ class Momentum(NamedTuple):
     restarts: int  # rejected extrapolations in a row
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """Schedule of the momentum: it follows from accepted and rejected steps."""
-
-    initial: float
-    growth: float
-    ceiling_growth: float
-    decay: float
-    max_restarts: int | None = None  # consecutive rejected steps after which the momentum stays zero
-
-    def accepted(self, momentum: float, ceiling: float) -> Momentum:
-        """Return the momentum after a step that lowered the loss."""
-        ceiling = min(1.0, self.ceiling_growth * ceiling)
-        return Momentum(min(ceiling, self.growth * momentum) if momentum else self.initial, ceiling, 0)
-
-    def rejected(self, momentum: float, restarts: int = 0) -> Momentum:
-        """Return the momentum after a step that raised the loss."""
-        given_up = self.max_restarts is not None and restarts + 1 >= self.max_restarts
-        return Momentum(0.0 if given_up else momentum / self.decay, momentum or 1.0, restarts + 1)
+def accepted(momentum: float, ceiling: float) -> Momentum:
+    """Return the momentum after a step that lowered the loss."""
+    ceiling = min(1.0, CEILING_GROWTH * ceiling)
+    return Momentum(min(ceiling, GROWTH * momentum) if momentum else INITIAL, ceiling, 0)
 
 
-# Steeper than for least squares, from a smaller first momentum: for divergences.
-STEEP = Schedule(0.3, growth=1.1, ceiling_growth=1.02, decay=2.0)
+def rejected(momentum: float, restarts: int = 0) -> Momentum:
+    """Return the momentum after a step that raised the loss."""
+    given_up = restarts + 1 >= MAX_RESTARTS
+    return Momentum(0.0 if given_up else momentum / DECAY, momentum or 1.0, restarts + 1)
 
 
 def extrapolates(momentum: Any) -> bool:
@@ -83,22 +77,22 @@ class ExtrapolatedState:
     Ht_next: Array | None = None  # the extrapolated H' with which the next iteration begins
     loss: float = float("inf")  # of the accepted pair, penalties included
     slack: float = 0.0  # what rounding may have added to it
-    momentum: float = 0.5  # see `Momentum`
+    momentum: float = INITIAL  # see `Momentum`
     ceiling: float = 1.0
     restarts: int = 0
 
 
 def extrapolated_or_plain(
-    advance: Callable[..., dict[str, Any]], schedule: Schedule, state: Any, *, slack: float = 0.0
+    advance: Callable[..., dict[str, Any]], state: Any, *, slack: float = 0.0
 ) -> Candidates:
     """Yield the extrapolated iteration, and in case its loss is higher, the plain one."""
     slower = changed(state, slack=slack)
     # The first iteration has nothing to extrapolate from.
     if state.momentum and state.W_plain is not None:
         momentum = state.momentum
-        faster = schedule.accepted(momentum, state.ceiling)._asdict()
+        faster = accepted(momentum, state.ceiling)._asdict()
         yield changed(state, **faster, slack=0.0), advance, momentum
-        slower = changed(slower, **schedule.rejected(momentum, state.restarts)._asdict())
+        slower = changed(slower, **rejected(momentum, state.restarts)._asdict())
     changes = yield slower, advance, 0.0
     # Rounding only: keep the better pair and let the stopping rule end the run.
     better = changed(state, momentum=0.0, W_plain=state.W, Ht_plain=state.Ht)

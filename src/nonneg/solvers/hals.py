@@ -16,7 +16,8 @@ from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import FreeRows
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.acceleration import CONTAINERS, AcceleratedProblem
-from nonneg.solvers.alternating import SCHEDULE, AlternatingProblem, AlternatingState
+from nonneg.solvers.alternating import AlternatingProblem, AlternatingState
+from nonneg.solvers.extrapolation import INITIAL
 
 # The inner passes of a row end when one changes it by at most this fraction of its first pass.
 SHRINK = 0.1
@@ -71,7 +72,7 @@ def hals(
     accelerate: bool = True,
     shuffle: np.random.Generator | None = None,
     passes: tuple[int, int] | None = None,
-    momentum: float = SCHEDULE.initial,
+    momentum: float = INITIAL,
 ) -> tuple[Any, AlternatingState]:
     """Minimize 0.5 ||X - W H||^2 + penalties by coordinate descent on columns of the factors.
 

@@ -18,7 +18,7 @@ from nonneg.iteration import SlowDecrease
 from nonneg.iteration.loop import Descent, solver
 from nonneg.kernels.beta_products import kl_passes
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.extrapolation import STEEP, ExtrapolatedState, extrapolate_bounded, extrapolated_or_plain
+from nonneg.solvers.extrapolation import ExtrapolatedState, extrapolate_bounded, extrapolated_or_plain
 
 # Maximum number of sweeps over a row per update; one that changes the row by at most this fraction of the
 # first is the last.
@@ -79,5 +79,5 @@ def kl_coordinate_descent(
             "Ht_next": extrapolate_bounded(new_Ht, state.Ht_plain, momentum) if momentum else None,
         }
 
-    candidates = partial(extrapolated_or_plain, advance, STEEP)
-    return Descent(candidates, data.container), ExtrapolatedState(W, Ht, momentum=STEEP.initial)
+    candidates = partial(extrapolated_or_plain, advance)
+    return Descent(candidates, data.container), ExtrapolatedState(W, Ht)

@@ -40,7 +40,13 @@ from nonneg.kernels.nonzeros import line_search, ratio_sums, row_hessians
 from nonneg.kernels.sparse_products import sampled_product
 from nonneg.losses.beta import BetaLoss, added, column_losses, over_blocks, sums_for_H, sums_for_W
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.extrapolation import LOWEST_FRACTION, STEEP, extrapolate_bounded, extrapolates
+from nonneg.solvers.extrapolation import (
+    LOWEST_FRACTION,
+    accepted,
+    extrapolate_bounded,
+    extrapolates,
+    rejected,
+)
 from nonneg.solvers.mu import update_ratio
 
 # A rejected iteration is tried again with shorter steps of the columns that became worse.
@@ -439,8 +445,8 @@ class NewtonProblem:
         stuck = state.W_before is None and state.steps is not None
         for _ in range(1 if stuck else TRIES):
             # A momentum of zero may have been a rejected one: the schedule continues below it.
-            rejected = not momentum and ceiling < 1.0
-            following = STEEP.rejected(ceiling) if rejected else STEEP.accepted(momentum, ceiling)
+            failed = not momentum and ceiling < 1.0
+            following = rejected(ceiling) if failed else accepted(momentum, ceiling)
             trial = changed(begin, momentum=following.momentum, ceiling=following.ceiling)
             changes = yield trial, self.attempt, momentum
             if momentum:
