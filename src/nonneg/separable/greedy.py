@@ -19,13 +19,6 @@ from nonneg.separable.result import SelectionResult
 BlockScore: TypeAlias = Callable[..., tuple[tuple[Any, ...], Array]]
 
 
-def relative_floor(data: DataMatrix) -> float:
-    """Return the fraction of the largest squared norm below which a squared residual is rounding error."""
-    eps = float(np.finfo(numpy_dtype(data.dtype)).eps)
-    # A residual is a sum of products: some tens of rounding errors.
-    return (64.0 * eps) ** 2
-
-
 @dataclass(frozen=True)
 class GreedyRule:
     """The scoring rule of a greedy method."""
@@ -54,7 +47,6 @@ def select_greedily(
     rule: GreedyRule,
     *,
     method: str,
-    relative_floor: float,
     squared: bool = True,
     finish: bool = True,
     details: Mapping[str, Any] | None = None,
@@ -74,7 +66,9 @@ def select_greedily(
         return best_candidate(candidates, share)
 
     index, score, row = passed(rule.begin, rule.first_shared or {})
-    floor = relative_floor * score
+    # A residual is a sum of products: some tens of rounding errors.
+    rounding = 64.0 * float(np.finfo(numpy_dtype(data.dtype)).eps)
+    floor = (rounding**2 if squared else rounding) * score
     for n_picks in range(1, n_components + 1):
         if not score > floor:
             break

@@ -37,12 +37,7 @@ from nonneg.iteration.loop import Stalled
 from nonneg.iteration.progress import reporter
 from nonneg.kernels.row_caps import cap_rows
 from nonneg.kernels.self_dictionary import ENTRIES, Dictionary, constraint_sums
-from nonneg.separable.certificate import (
-    conditioning_statement,
-    duality_gap_statement,
-    support_outside,
-    support_statement,
-)
+from nonneg.separable.certificate import conditioning_statement, duality_gap_statement, support_statement
 from nonneg.separable.merit import GapBelow, check_points, dictionary_of, greedy_anchors, largest_rows
 from nonneg.separable.preprocessing import rows_of
 from nonneg.separable.result import SelectionResult
@@ -124,9 +119,7 @@ def merit_exact(
     if n_explained is not None and n_explained < n:
         explained = evenly_spaced(n, n_explained)
     columns = data if len(explained) == n else rows_of(data, explained)
-    first = greedy_anchors(data, n_components)
-    if init is not None:
-        first = np.asarray(init)
+    first = greedy_anchors(data, n_components) if init is None else np.asarray(init)
     if isinstance(lam, str):
         W = to_float64(data.take_rows(first))
         square = float(np.sum(squared_residuals(columns, W)))
@@ -189,11 +182,10 @@ def _statements(
         return [gap]
     n, n_explained = data.shape[0], coefficients.shape[1]
     if n_explained < n:
-        sentence = f"{gap.sentence} It explains {n_explained} of the {n} samples."
-        gap = replace(gap, sentence=sentence)
+        gap = replace(gap, sentence=f"{gap.sentence} It explains {n_explained} of the {n} samples.")
     statements = [gap, conditioning_statement(to_float64(data.take_rows(anchors)))]
     if n_explained == n:
-        statements.append(support_statement(*support_outside(coefficients, anchors)))
+        statements.append(support_statement(coefficients, anchors))
     return statements
 
 

@@ -30,27 +30,12 @@ from nonneg.iteration import Progress
 from nonneg.separable.auto import number_of_anchors
 from nonneg.separable.certificate import isolated_statement, with_statements
 from nonneg.separable.preprocessing import Prepared, gathered, prepared, reduce_dimension
-from nonneg.separable.registry import METHODS, Method, checked_params, listed, not_accepted
+from nonneg.separable.registry import METHODS, checked_params, listed, not_accepted
 from nonneg.separable.result import SelectionResult
 
-DEFAULTS: dict[str, Any] = {
-    "init": None,
-    "tol": None,
-    "max_iter": None,
-    "verbose": 0,
-    "callback": None,
-    "checkpoint": None,
-}
-"""The defaults of the parameters that several methods share; all others travel in `method_params`."""
 WEIGHT_RULES = {"merit": ("paper", "printed"), "merit-exact": ("auto",), "fast-gradient": ("auto",)}
 # Squares of larger entries overflow in float64, those of smaller ones vanish.
 LARGEST, SMALLEST = 1e100, 1e-100
-
-
-def _is_weight(value: Any, names: tuple[str, ...] = ("auto",)) -> bool:
-    if isinstance(value, str):
-        return value in names
-    return is_number(value) and 0 <= value < math.inf
 
 
 # NumPy's bool is not a subclass of Python's.
@@ -59,7 +44,11 @@ VARIANTS = ("max", "rand")
 CHECKS: dict[str, tuple[str, Any]] = {
     "lam": (
         "a finite number not below 0, or a rule: 'paper' or 'printed' for 'merit', 'auto' for others",
-        lambda value: _is_weight(value, ("auto", "paper", "printed")),
+        lambda value: (
+            value in ("auto", "paper", "printed")
+            if isinstance(value, str)
+            else is_number(value) and 0 <= value < math.inf
+        ),
     ),
     "n_explained": ("None or an integer of at least 1", lambda value: value is None or is_count(value)),
     "mu": (
@@ -210,12 +199,15 @@ def select_anchors(
     name = METHODS.name_of(method)
     entry = METHODS.find(name)
     shared = {
-        "init": init, "tol": tol, "max_iter": max_iter, "verbose": verbose, "callback": callback,
-        "checkpoint": checkpoint,
+        "init": init, "tol": tol, "max_iter": max_iter, "verbose": checked_verbose(verbose) or None,
+        "callback": callback, "checkpoint": checked_checkpoint(checkpoint),
     }  # fmt: skip
-    keywords = _shared_keywords(name, entry, shared) | checked_params(name, method_params)
-    checked_verbose(verbose)
-    checked_checkpoint(checkpoint)
+    # None is left to the method, which may have a default of its own.
+    keywords = {key: value for key, value in shared.items() if value is not None}
+    for key in keywords:
+        if key not in entry.shared:
+            raise not_accepted(name, key, [other for other in METHODS if key in METHODS[other].shared])
+    keywords |= checked_params(name, method_params)
     _check_arguments({**keywords, "energy": energy, "merge": merge, "centered": centered})
     if isinstance(lam := keywords.get("lam"), str) and lam not in WEIGHT_RULES.get(name, ()):
         able = [key for key, rules in WEIGHT_RULES.items() if lam in rules]
@@ -271,20 +263,6 @@ def _check_arguments(values: Mapping[str, Any]) -> None:
             meant, possible = CHECKS[name]
             if not possible(value):
                 raise InvalidParameterError(f"{name} must be {meant}, got {value!r}.")
-
-
-def _shared_keywords(name: str, entry: Method, values: dict[str, Any]) -> dict[str, Any]:
-    # A parameter at its default is left to the method, which may have a default of its own.
-    keywords = {}
-    for key, value in values.items():
-        default = DEFAULTS[key]
-        untouched = value is default or (isinstance(value, str | int | float) and value == default)
-        if key in entry.shared:
-            if not (untouched and default is None):
-                keywords[key] = value
-        elif not untouched:
-            raise not_accepted(name, key, [other for other in METHODS if key in METHODS[other].shared])
-    return keywords
 
 
 def _check_entries(data: DataMatrix, name: str) -> None:
@@ -416,10 +394,8 @@ def _averages(components: Any, members: Sequence[IntArray], points: Prepared, da
     return data.to_device(np.clip(host, 0.0, None) if data.extremes()[0] >= 0 else host)
 
 
-def _init_among(init: Any, points: Prepared, data: DataMatrix, n_components: int | None, rng: Seed) -> Any:
-    """Return the initial anchors as indices of the samples that preprocessing kept; None stays None."""
-    if init is None:
-        return None
+def _init_among(init: Any, points: Prepared, data: DataMatrix, n_components: int, rng: Seed) -> Any:
+    """Return the initial anchors as indices of the samples that preprocessing kept."""
     if isinstance(init, str):
         return _found_by(init, points, data, n_components, rng)
     init = getattr(init, "anchors", init)
@@ -427,14 +403,9 @@ def _init_among(init: Any, points: Prepared, data: DataMatrix, n_components: int
     return rows if points.kept is None else _positions(rows, points)
 
 
-def _found_by(name: str, points: Prepared, data: DataMatrix, n_components: int | None, rng: Seed) -> IntArray:
+def _found_by(name: str, points: Prepared, data: DataMatrix, n_components: int, rng: Seed) -> IntArray:
     greedy = {key: method for key, method in METHODS.items() if method.kind == "greedy"}
     UnknownNameError.check("init", name, greedy)
-    if n_components is None:
-        raise InvalidParameterError(
-            f"init={name!r} needs n_components, the number of anchors. Pass it, or the anchors themselves as "
-            "init."
-        )
     entry = METHODS.find(name)
     # Projections of nonnegative samples are accepted, as they are in a search.
     if not entry.signed and data.extremes()[0] < 0:
