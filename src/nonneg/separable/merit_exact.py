@@ -28,7 +28,7 @@ from array_api_compat import array_namespace
 from nonneg._arrays import numpy_dtype, to_device, to_float64
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, FloatArray, IntArray
-from nonneg.certificates.certificate import Certificate, Statement
+from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix
 from nonneg.data.fingerprint import fingerprint
 from nonneg.exceptions import InvalidParameterError, NonnegWarning
@@ -154,13 +154,21 @@ def merit_exact(
     maxima = state.row_maxima
     anchors = largest_rows(maxima, n_components)
     coefficients = solver.coefficients(state)
+    statements = [duality_gap_statement(state.loss, state.gap)]
+    if len(anchors):
+        if len(explained) < n:
+            sentence = f"{statements[0].sentence} It explains {len(explained)} of the {n} samples."
+            statements = [replace(statements[0], sentence=sentence)]
+        statements.append(conditioning_statement(to_float64(data.take_rows(anchors))))
+        if len(explained) == n:
+            statements.append(support_statement(coefficients, anchors))
     return SelectionResult(
         anchors=anchors,
         method="merit-exact",
         coefficients=coefficients.astype(numpy_dtype(data.dtype)) if len(explained) == n else None,
         gap=state.gap,
         history=run.history,
-        certificate=Certificate(tuple(_statements(data, state, anchors, coefficients))),
+        certificate=Certificate(tuple(statements)),
         scores=maxima[anchors],
         row_maxima=maxima,
         lam=solver.lam,
@@ -172,21 +180,6 @@ def merit_exact(
         details={"working_set": len(state.rows), "n_explained": len(explained)}
         | {"largest_residual": state.largest_residual},
     )
-
-
-def _statements(
-    data: DataMatrix, state: WorkingSetIterate, anchors: IntArray, coefficients: Any
-) -> list[Statement]:
-    gap = duality_gap_statement(state.loss, state.gap)
-    if not len(anchors):
-        return [gap]
-    n, n_explained = data.shape[0], coefficients.shape[1]
-    if n_explained < n:
-        gap = replace(gap, sentence=f"{gap.sentence} It explains {n_explained} of the {n} samples.")
-    statements = [gap, conditioning_statement(to_float64(data.take_rows(anchors)))]
-    if n_explained == n:
-        statements.append(support_statement(coefficients, anchors))
-    return statements
 
 
 def evenly_spaced(n: int, most: int) -> IntArray:

@@ -58,12 +58,16 @@ def prepared(
 
 def keep_energy(points: Prepared, share: float) -> Prepared:
     """Keep the samples with the largest norms that together hold a fraction of the squared norm."""
-    squares = squared_norms(points.data)
+    rows = largest_rows(squared_norms(points.data), share)
+    return points.with_rows(rows, energy={"share": share, "n_kept": len(rows)})
+
+
+def largest_rows(squares: Any, share: float) -> IntArray:
+    """Return the rows with the largest squared norms that together hold a fraction of their sum."""
     order = np.argsort(-squares, kind="stable")
     sums = np.cumsum(squares[order])
     n_kept = int(np.searchsorted(sums, share * sums[-1] * (1.0 - 1e-12))) + 1
-    rows = np.sort(order[: min(n_kept, len(order))])
-    return points.with_rows(rows, energy={"share": share, "n_kept": len(rows)})
+    return np.sort(order[:n_kept])
 
 
 def normalize_points(points: Prepared, norm: str) -> Prepared:

@@ -208,7 +208,12 @@ def select_anchors(
         if key not in entry.shared:
             raise not_accepted(name, key, [other for other in METHODS if key in METHODS[other].shared])
     keywords |= checked_params(name, method_params)
-    _check_arguments({**keywords, "energy": energy, "merge": merge, "centered": centered})
+    for key, value in {**keywords, "energy": energy, "merge": merge, "centered": centered}.items():
+        meant, possible = CHECKS.get(key, ("", lambda value: True))
+        if not possible(value):
+            raise InvalidParameterError(f"{key} must be {meant}, got {value!r}.")
+    if "variant" in keywords:
+        UnknownNameError.check("variant", keywords["variant"], VARIANTS)
     if isinstance(lam := keywords.get("lam"), str) and lam not in WEIGHT_RULES.get(name, ()):
         able = [key for key, rules in WEIGHT_RULES.items() if lam in rules]
         raise not_accepted(name, f"{lam=}", able)
@@ -227,11 +232,19 @@ def select_anchors(
             ),
         )
         _check_entries(data, name)
-        n_components = _checked_count(n_components, data)
+        if n_components is not None and checked_count("n_components", n_components) > data.shape[0]:
+            raise InvalidParameterError(
+                f"n_components={n_components} is more than the {data.shape[0]} samples that X has. Ask for "
+                "fewer."
+            )
         points = prepared(
             data, energy=energy, normalize=normalize, reduce=reduce, centered=centered, merge=merge
         )
-        _check_left(n_components, points)
+        if n_components is not None and n_components > points.data.shape[0]:
+            raise InvalidParameterError(
+                f"n_components={n_components} is more than the {points.data.shape[0]} samples that "
+                f"{listed(points.details)} left. Ask for fewer, or keep more samples."
+            )
         if entry.in_process:
             points = _gathered(points, n_components, centered)
         if centered and "reduce" not in points.details:
@@ -255,16 +268,6 @@ def select_anchors(
     return result
 
 
-def _check_arguments(values: Mapping[str, Any]) -> None:
-    for name, value in values.items():
-        if name == "variant":
-            UnknownNameError.check(name, value, VARIANTS)
-        if name in CHECKS:
-            meant, possible = CHECKS[name]
-            if not possible(value):
-                raise InvalidParameterError(f"{name} must be {meant}, got {value!r}.")
-
-
 def _check_entries(data: DataMatrix, name: str) -> None:
     if data.weights is not None or data.has_missing:
         raise UnsupportedError(
@@ -278,25 +281,6 @@ def _check_entries(data: DataMatrix, name: str) -> None:
         raise InvalidDataError(
             f"The largest entry of X is {largest:.3g} in size: squares of such numbers overflow or vanish. "
             "Divide X by it; the anchors stay the same."
-        )
-
-
-def _checked_count(n_components: Any, data: DataMatrix) -> int | None:
-    if n_components is None:
-        return None
-    count = checked_count("n_components", n_components)
-    if count > data.shape[0]:
-        raise InvalidParameterError(
-            f"n_components={count} is more than the {data.shape[0]} samples that X has. Ask for fewer."
-        )
-    return count
-
-
-def _check_left(n_components: int | None, points: Prepared) -> None:
-    if n_components is not None and n_components > points.data.shape[0]:
-        raise InvalidParameterError(
-            f"n_components={n_components} is more than the {points.data.shape[0]} samples that "
-            f"{listed(points.details)} left. Ask for fewer, or keep more samples."
         )
 
 
@@ -400,7 +384,16 @@ def _init_among(init: Any, points: Prepared, data: DataMatrix, n_components: int
         return _found_by(init, points, data, n_components, rng)
     init = getattr(init, "anchors", init)
     rows = _checked_anchors(to_numpy(init) if hasattr(init, "device") else init, data.shape[0])
-    return rows if points.kept is None else _positions(rows, points)
+    if points.kept is None:
+        return rows
+    places = np.minimum(np.searchsorted(points.kept, rows), len(points.kept) - 1)
+    dropped = rows[points.kept[places] != rows]
+    if dropped.size:
+        steps = [name for name in points.details if name != "reduce"]
+        raise InvalidParameterError(
+            f"init names sample {dropped[0]}, which {listed(steps)} left out. Name another."
+        )
+    return places.astype(np.intp)
 
 
 def _found_by(name: str, points: Prepared, data: DataMatrix, n_components: int, rng: Seed) -> IntArray:
@@ -413,19 +406,6 @@ def _found_by(name: str, points: Prepared, data: DataMatrix, n_components: int, 
         raise UnsupportedError(f"init={name!r} does not accept negative entries, but X has some; {able} do.")
     anchors: IntArray = entry.run(points.data, n_components, **({"rng": rng} if entry.seeded else {})).anchors
     return anchors
-
-
-def _positions(rows: IntArray, points: Prepared) -> IntArray:
-    origin = points.kept
-    assert origin is not None
-    places = np.minimum(np.searchsorted(origin, rows), len(origin) - 1)
-    dropped = rows[origin[places] != rows]
-    if dropped.size:
-        steps = [name for name in points.details if name != "reduce"]
-        raise InvalidParameterError(
-            f"init names sample {dropped[0]}, which {listed(steps)} left out. Name another."
-        )
-    return places.astype(np.intp)
 
 
 def _checked_anchors(init: Any, n_points: int) -> IntArray:

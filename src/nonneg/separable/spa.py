@@ -22,20 +22,16 @@ def spa(data: DataMatrix, n_components: int, *, tie_tol: float = TIE_TOL) -> Sel
     # selection needs, the residuals of the candidates are recomputed. Araujo et al. (2001), Chemometrics and
     # Intelligent Laboratory Systems 57(2). Gillis & Vavasis (2014), IEEE Trans. Pattern Anal. Mach. Intell.
     # 36(4), Algorithm 1.
-    return select_greedily(data, n_components, projection_rule(tie_tol), method="spa")
-
-
-def projection_rule(tie_tol: float) -> GreedyRule:
-    """Return the scoring rule of successive projections."""
     basis = GrowingBasis()
 
     def shared(row: Array, n_picks: int) -> dict[str, Any]:
         direction = basis.extended(array_namespace(row), row)
         return {"direction": direction, "basis": basis.matrix, "tie_tol": tie_tol}
 
-    return GreedyRule(
+    rule = GreedyRule(
         begin=squared_norms, advance=_projected, shared=shared, n_kept=2, tie_break=(1, tie_tol)
     )
+    return select_greedily(data, n_components, rule, method="spa")
 
 
 def squared_norms(block: LocalMatrix) -> tuple[tuple[Array, Array], Array]:

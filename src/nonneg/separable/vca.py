@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,10 @@ def vca(
     points = _onto_plane(data, k) if estimate > 15.0 + 10.0 * math.log10(k) else None
     plane = points is not None
     if points is None:
-        points = _with_constant(data, k)
+        directions, mean = principal_directions(data, max(1, min(k - 1, *data.shape)), centered=True)
+        points = projected(data, directions, offset=mean)
+        longest = math.sqrt(float(squared_norms(points).max()))
+        points = as_data_matrix(points.map_reduce_rows(_widened, constant=longest)[0][0])
     anchors: list[Any] = []
 
     def direction() -> Any:
@@ -51,9 +55,7 @@ def vca(
         last = n_picks >= min(points.shape[1], k)
         return {"along": np.zeros(points.shape[1]) if last else direction()}
 
-    rule = GreedyRule(
-        begin=_along, advance=_along, shared=shared, n_kept=0, first_shared={"along": direction()}
-    )
+    rule = GreedyRule(begin=partial(_along, along=direction()), advance=_along, shared=shared, n_kept=0)
     details = {"snr": estimate, "projection": "plane" if plane else "principal components"}
     return select_greedily(points, k, rule, method="vca", squared=False, details=details, finish=False)
 
@@ -93,14 +95,6 @@ def _scaled_to_plane(block: LocalMatrix, *, mean: Array) -> tuple[tuple[Array], 
     lengths = xp.linalg.vector_norm(rows, axis=1, keepdims=True) * xp.linalg.vector_norm(mean)
     finite = xp.abs(heights) > 64.0 * xp.finfo(heights.dtype).eps * lengths
     return (xp.where(finite, rows / xp.where(finite, heights, xp.ones_like(heights)), rows * 0.0),), ()
-
-
-def _with_constant(data: DataMatrix, k: int) -> DataMatrix:
-    directions, mean = principal_directions(data, max(1, min(k - 1, *data.shape)), centered=True)
-    points = projected(data, directions, offset=mean)
-    longest = math.sqrt(float(squared_norms(points).max()))
-    (wider,), _ = points.map_reduce_rows(_widened, constant=longest)
-    return as_data_matrix(wider)
 
 
 def _widened(block: LocalMatrix, *, constant: float) -> tuple[tuple[Array], tuple[()]]:
