@@ -48,7 +48,7 @@ def options_of(method: str, kind: str) -> Any:
 
 def check() -> Iterator[dict[str, Any]]:
     """Compare iterations with those of the array code on the CPU."""
-    from nonneg.transforms.dispatch import ARRAY_STEPS, batch_step
+    from nonneg.transforms.loop import ARRAY_STEPS, batch_step
 
     for method in ("tl", "jd"):
         for S in (1, 10, 100):

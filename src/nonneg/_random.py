@@ -19,10 +19,8 @@ def generator(seed: Seed = None) -> np.random.Generator:
     """Return a generator of random numbers for any accepted kind of seed."""
     if isinstance(seed, np.random.RandomState):
         return np.random.default_rng(seed.randint(0, 2**32, size=4, dtype=np.uint32).tolist())
-    if seed is None or isinstance(seed, np.random.Generator | np.random.SeedSequence):
+    if seed is None or isinstance(seed, np.random.Generator | np.random.SeedSequence) or is_count(seed, 0):
         return np.random.default_rng(seed)  # a generator is returned as it is
-    if is_count(seed, 0):
-        return np.random.default_rng(int(seed))
     raise InvalidParameterError(
         "A seed must be None, a nonnegative integer, a numpy.random.Generator, RandomState or SeedSequence. "
         f"Got {seed!r}."

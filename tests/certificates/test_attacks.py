@@ -17,7 +17,7 @@ from nonneg.certificates import Verdict
 from nonneg.cones.certificate import cone_statements
 from nonneg.data import as_data_matrix
 from nonneg.metrics.mixing import mixing
-from nonneg.minvol.certificate import Scatter, scattering
+from nonneg.minvol.certificate import scattering
 from nonneg.separable.certificate import conditioning_statement, hull_distance, mixture_noise
 
 
@@ -187,7 +187,7 @@ def test_the_bound_of_an_image_is_below_what_rounding_leaves_of_it(noise, rng):
 
 def test_weights_that_are_not_scattered_do_not_show_that_others_fit():
     # Without pure samples the components may still be unique: the condition is sufficient, not necessary.
-    statement = scattering(Scatter(np.array([0.6, 0.6, 0.6]), np.array([1, 2, 2])), 3)
+    statement = scattering(np.array([0.6, 0.6, 0.6]), np.array([1, 2, 2]))
     assert statement.verdict is Verdict.FAILS
     assert "not met" in statement.sentence
 

@@ -7,15 +7,15 @@ import pytest
 
 from nonneg.certificates import Verdict
 from nonneg.data import as_data_matrix
-from nonneg.minvol.certificate import FITS, STATIONARY, Scatter, noise_fit, scatter, scattering, stationarity
+from nonneg.minvol.certificate import FITS, STATIONARY, noise_fit, scatter, scattering, stationarity
 from nonneg.minvol.noise import NoiseLevel
 
 
 def test_purity_and_facets_are_those_of_shares():
     W = np.array([[0.2, 0.2, 0.0], [0.0, 0.3, 0.1], [0.0, 0.0, 0.0], [0.9, 0.0, 0.1]])
-    found = scatter(as_data_matrix(np.ones((4, 2))), W)
-    np.testing.assert_allclose(found.purity, [0.9, 0.75, 0.25])
-    np.testing.assert_array_equal(found.facets, [2, 2, 2])
+    shares, n_without = scatter(as_data_matrix(np.ones((4, 2))), W)
+    np.testing.assert_allclose(shares, [0.9, 0.75, 0.25])
+    np.testing.assert_array_equal(n_without, [2, 2, 2])
 
 
 @pytest.mark.parametrize(("residual", "good"), [(STATIONARY, True), (1.01 * STATIONARY, False)])
@@ -56,7 +56,7 @@ def test_the_residual_of_noise_has_the_degrees_of_freedom_that_are_left(n, m, k,
     ],
 )
 def test_purity_and_facets_that_are_needed(purity, facets, verdict):
-    found = scattering(Scatter(np.array(purity), np.array(facets)), 4)
+    found = scattering(np.array(purity), np.array(facets))
     assert found.verdict is verdict
     assert found.number == min(purity)
     assert found.threshold == 0.5
@@ -68,6 +68,6 @@ def test_purity_and_facets_that_are_needed(purity, facets, verdict):
 
 
 def test_one_component_has_nothing_to_identify():
-    one = scattering(Scatter(np.array([1.0]), np.array([0])), 1)
+    one = scattering(np.array([1.0]), np.array([0]))
     assert one.holds
-    assert scattering(Scatter(np.array([1.0, 1.0]), np.array([1, 1])), 2).verdict is Verdict.NOT_VERIFIABLE
+    assert scattering(np.array([1.0, 1.0]), np.array([1, 1])).verdict is Verdict.NOT_VERIFIABLE

@@ -12,8 +12,8 @@ from tests.transforms.cases import CASES, checked_case, paper_objective
 from nonneg import learn_transform
 from nonneg.kernels.majorization_equalization import portable_update_factors as update_factors
 from nonneg.transforms import frame_covariances
-from nonneg.transforms.dispatch import ARRAY_STEPS
 from nonneg.transforms.initialization import initial_state
+from nonneg.transforms.loop import ARRAY_STEPS
 from nonneg.transforms.objective import DiagonalityObjective, FitObjective
 from nonneg.transforms.options import method_options
 from nonneg.transforms.rotations.group import skew_part

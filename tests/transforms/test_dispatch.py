@@ -9,8 +9,8 @@ from reproduction.data import gaussian_composite
 from nonneg._compiled import core
 from nonneg._threads import threads
 from nonneg.transforms.covariances import frame_covariances
-from nonneg.transforms.dispatch import ARRAY_STEPS, batch_step, compiled_step
 from nonneg.transforms.initialization import initial_state
+from nonneg.transforms.loop import ARRAY_STEPS, batch_step, compiled_step
 from nonneg.transforms.options import method_options
 from nonneg.transforms.state import concatenated, part_of
 

@@ -20,8 +20,8 @@ from nonneg.exceptions import (
 )
 from nonneg.iteration import StopReason
 from nonneg.transforms.covariances import frame_covariances
-from nonneg.transforms.dispatch import ARRAY_STEPS
 from nonneg.transforms.initialization import dct_matrix, initial_state
+from nonneg.transforms.loop import ARRAY_STEPS
 from nonneg.transforms.options import method_options
 from nonneg.transforms.rotations.group import orthogonality_error
 from nonneg.transforms.state import REORTHOGONALIZATION_PERIOD, reorthogonalized

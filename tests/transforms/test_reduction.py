@@ -9,8 +9,8 @@ import pytest
 
 from nonneg import learn_transform
 from nonneg.transforms import frame_covariances
-from nonneg.transforms.dispatch import ARRAY_STEPS
 from nonneg.transforms.initialization import initial_state
+from nonneg.transforms.loop import ARRAY_STEPS
 from nonneg.transforms.options import method_options
 from nonneg.transforms.reduction import ReducedFrames, completed_transform, reduced_frames, reduced_state
 from nonneg.transforms.rotations.group import orthogonality_error

@@ -10,8 +10,8 @@ from tests.transforms.cases import composite_frames
 from nonneg import joint_diagonalize, learn_transform
 from nonneg._threads import threads
 from nonneg.transforms import LoopOptions, frame_covariances
-from nonneg.transforms.dispatch import ARRAY_STEPS, batch_step
 from nonneg.transforms.initialization import initial_state
+from nonneg.transforms.loop import ARRAY_STEPS, batch_step
 from nonneg.transforms.options import method_options
 from nonneg.transforms.restarts import cross_init
 from nonneg.transforms.rotations.group import orthogonality_error, random_orthogonal

@@ -24,13 +24,6 @@ ESTIMATORS = {
 APPLICATIONS = ("MixedMembership", "MutationalSignatures", "SourceSeparation", "TopicModel", "Unmixing")
 
 
-def model_classes() -> dict[str, Callable[[], Any]]:
-    """Return the classes that a file may name."""
-    loaded = lazy_names("nonneg.estimators", ESTIMATORS)
-    classes: dict[str, Callable[[], Any]] = {name: partial(loaded, name) for name in ESTIMATORS}
-    return classes | {name: partial(getattr, applications, name) for name in APPLICATIONS}
-
-
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a model that `save` wrote.
 
@@ -59,4 +52,6 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> nonneg.load(path).components_.shape
     (2, 3)
     """
-    return read_model(path, model_classes())
+    loaded = lazy_names("nonneg.estimators", ESTIMATORS)
+    classes: dict[str, Callable[[], Any]] = {name: partial(loaded, name) for name in ESTIMATORS}
+    return read_model(path, classes | {name: partial(getattr, applications, name) for name in APPLICATIONS})

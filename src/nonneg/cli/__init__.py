@@ -128,7 +128,10 @@ def _run(words: list[str]) -> int:
         terminal.say(parser.format_help().rstrip())
         return 0
     if unknown and command is not None:
-        command.error(f"unrecognized arguments: {' '.join(unknown)}{_suggestion(unknown[0], command)}")
+        known = set(re.findall(r"--[\w-]+", command.format_help()))
+        close = difflib.get_close_matches(unknown[0].split("=")[0], known, n=1, cutoff=0.7)
+        hint = f". Did you mean {close[0]}?" if close else ""
+        command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     terminal.outcome.quiet = getattr(options, "quiet", False)
     with terminal.standard_input_as_file(options), terminal.warnings_as_notes():
         options.run(options)
@@ -214,9 +217,3 @@ def _options(name: str, own: str) -> str:
 """
     group = "" if "[output]" in own else "[output]\n"
     return f"{own.strip()}\n{group}--open: open the report in a browser{common * (name != 'report')}"
-
-
-def _suggestion(word: str, command: argparse.ArgumentParser) -> str:
-    known = set(re.findall(r"--[\w-]+", command.format_help()))
-    close = difflib.get_close_matches(word.split("=")[0], known, n=1, cutoff=0.7)
-    return f". Did you mean {close[0]}?" if close else ""

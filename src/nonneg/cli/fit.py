@@ -60,7 +60,12 @@ def run(options: argparse.Namespace) -> None:
     with _cluster_of(options) as client:  # before a file is read for minutes
         table = tables.read_input(options, signed=options.negative == "keep")
         uncertainty = _uncertainty(options, table)
-        _check_table(options, table)
+        shape = options.image_shape
+        if shape is not None and shape[0] * shape[1] != table.X.shape[1]:
+            raise ShapeError(
+                f"--image-shape {shape[0]}x{shape[1]} needs {shape[0] * shape[1]} features, but the data "
+                f"have {table.X.shape[1]}. Give rows and columns whose product is {table.X.shape[1]}."
+            )
         model = NMF(
             robust="huber" if options.robust else None,
             **arguments.parameters(
@@ -134,13 +139,3 @@ def _uncertainty(options: argparse.Namespace, table: Table) -> Any:
                 f"The {side}s of --uncertainty are not those of the data. Put them in the same order."
             )
     return deviations.X
-
-
-def _check_table(options: argparse.Namespace, table: Table) -> None:
-    """Reject an impossible shape of images before any work."""
-    shape = options.image_shape
-    if shape is not None and shape[0] * shape[1] != table.X.shape[1]:
-        raise ShapeError(
-            f"--image-shape {shape[0]}x{shape[1]} needs {shape[0] * shape[1]} features, but the data have "
-            f"{table.X.shape[1]}. Give rows and columns whose product is {table.X.shape[1]}."
-        )

@@ -119,17 +119,6 @@ def _read_training(options: argparse.Namespace, rate: int) -> tuple[dict[str, An
     return signals, files
 
 
-def grouping_by_hand(groups: Sequence[tuple[str, list[int]]]) -> dict[str, list[int]]:
-    """Return the components of each source, from 0 as in Python; on the command line they begin at 1."""
-    names = [name for name, _ in groups]
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidParameterError(
-                f"--group {name}=... was given twice. List all components of {name} in one."
-            )
-    return {name: [number - 1 for number in numbers] for name, numbers in groups}
-
-
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     """Collect what the user said; everything else is left to the defaults of `SourceSeparation`."""
     params = arguments.parameters(
@@ -142,7 +131,14 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
                 "--group says which components belong to which source, and --grouping how to find out: leave "
                 "one of them out."
             )
-        params["grouping"] = grouping_by_hand(options.group)
+        names = [name for name, _ in options.group]
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidParameterError(
+                    f"--group {name}=... was given twice. List all components of {name} in one."
+                )
+        # From 0 as in Python; on the command line components begin at 1.
+        params["grouping"] = {name: [number - 1 for number in own] for name, own in options.group}
     return params
 
 

@@ -146,7 +146,8 @@ def table_text(rows: Sequence[Mapping[str, Any]]) -> str:
 
     columns = []
     for key, (values, right) in shown_columns(rows).items():
-        cells = [_escaped(text) for text in (key, *map(_cell, values))]
+        texts = (key, *map(_cell, values))
+        cells = [text.replace("|", "\\|").replace("\n", " ") for text in texts]
         width = max(3, *map(len, cells))
         cells = [cell.rjust(width) if right else cell.ljust(width) for cell in cells]
         columns.append(
@@ -164,10 +165,6 @@ def _cell(value: Any) -> str:
         ends = list(itertools.accumulate(len(name) + 2 for name in names))
         return ", ".join(names[: max(1, sum(end < 72 for end in ends))])
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
 
 
 def finish(folder: Path, record: Record, *, page: bool = True, others: Sequence[Path] = ()) -> None:

@@ -123,7 +123,12 @@ def _parameters(options: argparse.Namespace, documents: Any) -> dict[str, Any]:
     if documents.words is not None:
         args["vocabulary"] = documents.words
     if documents.are_texts:
-        args["stop_words"] = _stop_words(options.stop_words)
+        args["stop_words"] = name = options.stop_words
+        if name not in ("none", "english"):
+            lines = _lines(Path(name), "--stop-words english, none or")
+            args["stop_words"] = [word.lower() for word in lines if word]
+        elif name == "none":
+            args["stop_words"] = None
         # Words in every other text connect documents, whatever they are about.
         args.setdefault("max_df", 0.5)
     return args
@@ -149,12 +154,6 @@ def _seed_words(path: Path) -> dict[str, list[str]]:
             )
         topics[name.strip()] = group
     return topics
-
-
-def _stop_words(name: str) -> Any:
-    if name in ("none", "english"):
-        return None if name == "none" else name
-    return [word.lower() for word in _lines(Path(name), "--stop-words english, none or") if word]
 
 
 def _files(model: Any, proportions: Any, names: Sequence[str], record: Any) -> dict[str, Any]:

@@ -29,14 +29,17 @@ def consensus_certificate(
     consensus: RankConsensus, restarts: RestartTable, *, resampled: bool = False
 ) -> Certificate:
     """Return the statements about the consensus of one rank."""
-    rows = restarts.of(consensus.n_components)
-    return Certificate(
-        (
-            _stability(consensus),
-            _error(consensus, resampled),
-            _converged(restarts.converged[rows]),
-        )
+    converged = restarts.converged[restarts.of(consensus.n_components)]
+    share = float(np.mean(converged))
+    reached = Statement(
+        "restarts-converged",
+        f"{int(np.sum(converged))} of {len(converged)} restarts reached the tolerance tol before max_iter.",
+        share,
+        1.0,
+        Verdict.HOLDS if share == 1.0 else Verdict.FAILS,
+        {"n_restarts": len(converged)},
     )
+    return Certificate((_stability(consensus), _error(consensus, resampled), reached))
 
 
 def _stability(consensus: RankConsensus) -> Statement:
@@ -87,18 +90,6 @@ def _error(consensus: RankConsensus, resampled: bool) -> Statement:
         MAX_EXCESS,
         Verdict.HOLDS if excess <= MAX_EXCESS else Verdict.FAILS,
         {"error": consensus.error, "best_restart": best},
-    )
-
-
-def _converged(converged: np.ndarray) -> Statement:
-    share = float(np.mean(converged))
-    return Statement(
-        "restarts-converged",
-        f"{int(np.sum(converged))} of {len(converged)} restarts reached the tolerance tol before max_iter.",
-        share,
-        1.0,
-        Verdict.HOLDS if share == 1.0 else Verdict.FAILS,
-        {"n_restarts": len(converged)},
     )
 
 

@@ -44,7 +44,9 @@ def combine(
     unit = unit_spectra(np.vstack([run.spectra for run in runs]))
     distances = distances_of(unit)
     density = local_density(distances, k)
-    dense = _kept(density, k, options)
+    dense = np.flatnonzero(density < options.density_threshold)
+    if len(dense) < 2 * k:  # medians need a few components per cluster
+        dense = np.arange(len(density))
     clusters = cluster(unit, distances, k, dense, options.clustering)
     Ht = data.to_device(clusters.spectra.T)
     none = Penalties()
@@ -60,6 +62,8 @@ def combine(
     members = [np.flatnonzero(nearest == a) for a in range(k)]
     shown, shown_labels = _thinned(distances, labels, density)
     restart_labels = np.array([run.labels for run in runs])
+    by_restart = clusters.silhouettes.reshape(-1, k)
+    means = np.nanmean(by_restart[~np.isnan(by_restart).all(axis=1)], axis=1)
     return RankConsensus(
         n_components=k,
         spectra=clusters.spectra[order],
@@ -67,7 +71,7 @@ def combine(
         recurrence=np.array([len(np.unique(np.flatnonzero(labels == a) // k)) / len(runs) for a in range(k)]),
         usage=usage[order],
         silhouette=float(np.nanmean(clusters.silhouettes)),
-        silhouette_error=_standard_error(clusters.silhouettes.reshape(-1, k)),
+        silhouette_error=float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else 0.0,
         error=float(reconstruction_error(data, W, Ht, beta=beta, penalties=none, value=loss)),
         cophenetic=cophenetic_correlation(consensus_matrix(restart_labels)),
         labels=labels,
@@ -104,18 +108,6 @@ def cophenetic_correlation(consensus: FloatArray) -> float:
         # Every pair is together equally often: there are no clusters.
         return 0.0
     return float(np.corrcoef(distances, tree)[0, 1])
-
-
-def _standard_error(silhouettes: FloatArray) -> float:
-    """Return the standard error over restarts, the rows, of the mean silhouette."""
-    means = np.nanmean(silhouettes[~np.isnan(silhouettes).all(axis=1)], axis=1)
-    return float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else 0.0
-
-
-def _kept(density: FloatArray, k: int, options: ConsensusOptions) -> IntArray:
-    dense = np.flatnonzero(density < options.density_threshold)
-    # Medians need a few components per cluster.
-    return dense if len(dense) >= 2 * k else np.arange(len(density))
 
 
 def _draws(unit: FloatArray, labels: IntArray, k: int) -> FloatArray:

@@ -68,16 +68,12 @@ def resampled(
     drawn_data = _with_entries(counts, entries, counts.weights)
     if scale is not None:
         drawn_data = ScaledMatrix(drawn_data, column_scale=drawn_data.to_device(1.0 / scale)).materialized()
-    return _as(scaled, drawn_data)
-
-
-def _as(like: LocalMatrix, drawn: Any) -> LocalMatrix:
-    """Return sparse data of the host where the restarts run."""
-    if not isinstance(drawn, SparseMatrix) or isinstance(like, SparseMatrix):
-        return drawn
-    if isinstance(like, SparseArrayMatrix):
-        return sparse_array_matrix(copied(drawn.csr, like.csr.data.device), drawn.weights)
-    return DenseMatrix(like.to_device(drawn.csr.toarray()), like.xp, weights=like.weights)
+    if not isinstance(drawn_data, SparseMatrix) or isinstance(scaled, SparseMatrix):
+        return drawn_data
+    # Sparse counts of the host, where the restarts run.
+    if isinstance(scaled, SparseArrayMatrix):
+        return sparse_array_matrix(copied(drawn_data.csr, scaled.csr.data.device), drawn_data.weights)
+    return DenseMatrix(scaled.to_device(drawn_data.csr.toarray()), scaled.xp, weights=scaled.weights)
 
 
 def _entries(data: LocalMatrix) -> Any:

@@ -162,13 +162,6 @@ def _counted() -> Iterator[None]:
             _changed.notify_all()
 
 
-def _end_others() -> None:
-    """End the restarts of other threads: the end of the process would cut them off in compiled code."""
-    with interrupting_others(), _changed:
-        _changed.wait_for(lambda: not _running)
-    pending.clear()
-
-
 def _finished(
     data: RestartData, run: Any, k: int, number: int, seed: int, options: RestartOptions
 ) -> Restart:
@@ -232,7 +225,10 @@ def run_all(
                 if callback(Progress(counter.n_done, restart, history)):
                     break
     except KeyboardInterrupt:
-        _end_others()
+        # The end of the process would cut the restarts of other threads off in compiled code.
+        with interrupting_others(), _changed:
+            _changed.wait_for(lambda: not _running)
+        pending.clear()
         if max(len(runs) for runs in done.values()) < 2:
             raise
         n_done = sum(len(runs) for runs in done.values())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import toeplitz
+from scipy.special import softmax
 
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
@@ -60,12 +62,15 @@ def scene_like(
         )
     rng = generator(rng)
     H = _spectra(n_materials, n_bands, rng)
-    abundances = _at_most(_abundances(n_materials, height, width, rng), purity)
+    # Abundances that vary smoothly over the image.
+    abundances = _at_most(softmax(4.0 * _smooth_fields(n_materials, height, width, rng).T, axis=1), purity)
     light = np.exp(brightness * _smooth_fields(1, height, width, rng)[0])
     W = abundances * light[:, None]
     X = W @ H
     if snr is None:
-        X += X.mean(axis=0) * (rng.standard_normal(X.shape) @ _noise_root(n_bands, noise))
+        covariance = 0.97 * toeplitz(0.9 ** np.arange(n_bands)) + 0.03 * np.eye(n_bands)
+        root = noise * np.linalg.cholesky(covariance).T
+        X += X.mean(axis=0) * (rng.standard_normal(X.shape) @ root)
     else:
         X += np.sqrt(np.mean(X**2) / 10.0 ** (snr / 10.0)) * rng.standard_normal(X.shape)
     np.maximum(X, 0.0, out=X)
@@ -89,21 +94,6 @@ def _spectra(count: int, n_bands: int, rng: np.random.Generator) -> FloatArray:
     heights = 0.2 * rng.standard_normal((count, n_bumps))
     bumps = np.exp(-0.5 * ((bands - centers[..., None]) / widths[..., None]) ** 2)
     return continuum * np.exp(np.einsum("mb,mbt->mt", heights, bumps))
-
-
-def _abundances(count: int, height: int, width: int, rng: np.random.Generator) -> FloatArray:
-    """Return abundances that sum to one in every pixel and vary smoothly over the image."""
-    logits = 4.0 * _smooth_fields(count, height, width, rng).T
-    abundances = np.exp(logits - logits.max(axis=1, keepdims=True))
-    abundances /= abundances.sum(axis=1, keepdims=True)
-    return abundances
-
-
-def _noise_root(n_bands: int, level: float) -> FloatArray:
-    """Return the matrix that gives independent numbers the noise's covariance between bands."""
-    distance = np.abs(np.subtract.outer(np.arange(n_bands), np.arange(n_bands)))
-    covariance = 0.97 * 0.9**distance + 0.03 * (distance == 0)
-    return level * np.linalg.cholesky(covariance).T
 
 
 def _smooth_fields(count: int, height: int, width: int, rng: np.random.Generator) -> FloatArray:

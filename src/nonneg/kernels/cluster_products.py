@@ -11,7 +11,7 @@ from nonneg._arrays import numpy_view
 from nonneg._compiled import core
 from nonneg._threads import team_size
 from nonneg._typing import Array, FloatArray, IntArray
-from nonneg.kernels.data_rows import core_rows
+from nonneg.kernels.rows import core_rows
 
 # A cluster is summed in pieces of at least this many rows, and all clusters in about this many pieces: enough
 # to keep the threads busy, few enough for their sums to stay small. They fix the order of summation.

@@ -14,6 +14,8 @@ from nonneg._typing import FloatArray, IntArray
 # Perturbation of the right-hand sides against cycling: rows of sparse matrices vanish by accident on a basis,
 # which is degenerate. The norm of the solution changes by about this share at most.
 PERTURBATION = 1e-9
+# By what the dual solution may violate its bounds.
+TOLERANCE = 1e-9
 
 
 class L1Rows(NamedTuple):
@@ -26,9 +28,7 @@ class L1Rows(NamedTuple):
     n_pivots: IntArray  # -1 where the method gave up, as it does for all rows without the compiled core
 
 
-def minimum_l1_rows(
-    A: FloatArray, bases: IntArray | None = None, *, tol: float = 1e-9, max_pivots: int | None = None
-) -> L1Rows:
+def minimum_l1_rows(A: FloatArray, bases: IntArray | None = None, *, max_pivots: int | None = None) -> L1Rows:
     """Return the left inverse of A whose rows have minimum l1 norms.
 
     Parameters
@@ -37,8 +37,6 @@ def minimum_l1_rows(
         Of full column rank, float64.
     bases : array of int of shape (n, n), optional
         The initial bases: those of the solution for a similar A.
-    tol : float, default 1e-9
-        By what the dual solution may violate its bounds.
     max_pivots : int, optional
         Maximum number of pivots per row; 50 n by default.
 
@@ -68,5 +66,7 @@ def minimum_l1_rows(
         solution.n_pivots[:] = -1
         return solution
     threads = team_size(4.0 * n * n * (m + n))
-    compiled.l1_rows(A, targets, bases, solution.rows, solution.dual, solution.n_pivots, tol, limit, threads)
+    compiled.l1_rows(
+        A, targets, bases, solution.rows, solution.dual, solution.n_pivots, TOLERANCE, limit, threads
+    )
     return solution

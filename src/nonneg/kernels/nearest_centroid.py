@@ -14,7 +14,7 @@ from array_api_compat import array_namespace
 from nonneg._arrays import is_cpu_tensor, numpy_view, tensor_view
 from nonneg._compiled import core
 from nonneg._threads import team_size
-from nonneg.kernels.data_rows import core_rows
+from nonneg.kernels.rows import core_rows
 
 
 def update_cosines(

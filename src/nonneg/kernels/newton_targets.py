@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -71,33 +70,25 @@ def portable_newton_targets(
 ) -> tuple[Any, Any, Any, Any, Any]:
     """Return the steps of all rows in array API operations; of many factors at once along a first axis."""
     xp = array_namespace(factor)
-    turns = None if order is None else order.tolist()
-
-    def minimize(scaled: Any, target: Any) -> Any:
-        if factor.ndim == 3:
-            return batched_hals(scaled, correlations, target, max_passes=PASSES, shrink=SHRINK)[0]
+    # Rows and gradients in the metric of the diagonal.
+    root = xp.sqrt(xp.clip(diagonal, min=float(xp.finfo(factor.dtype).smallest_normal) * LEAST_DIAGONAL))
+    scaled, slope = factor * root, gradient / root
+    right = scaled @ correlations - slope
+    if factor.ndim == 3:
+        target, _ = batched_hals(scaled, correlations, right, max_passes=PASSES, shrink=SHRINK)
+    else:
+        turns = None if order is None else order.tolist()
         gram = SharedGram(correlations)
-        return hals_passes(scaled, gram, target, order=turns, max_passes=PASSES, shrink=SHRINK)[0]
-
-    direction, scaled, slope = bounded_steps(factor, gradient, diagonal, correlations, minimize)
+        target, _ = hals_passes(scaled, gram, right, order=turns, max_passes=PASSES, shrink=SHRINK)
+    target = target / root
+    part = SMALL_PART * xp.max(factor, axis=-1, keepdims=True)
+    lowest = xp.where(factor > part, LARGEST_FALL * factor, xp.zeros_like(factor))
+    direction = xp.where(target < lowest, lowest, target) - factor
     if order is not None:
         moving = np.zeros(factor.shape[1], dtype=bool)
         moving[order] = True
         direction = xp.where(xp.asarray(moving, device=factor.device), direction, xp.zeros_like(direction))
     return direction, residuals(scaled, slope), *along(factor, gradient, direction, l1, l2)
-
-
-def bounded_steps(
-    factor: Any, gradient: Any, diagonal: Any, correlations: Any, minimize: Callable[[Any, Any], Any]
-) -> tuple[Any, Any, Any]:
-    """Return the steps of rows (..., n_rows, k), and rows and gradients in the metric of the diagonal."""
-    xp = array_namespace(factor)
-    root = xp.sqrt(xp.clip(diagonal, min=float(xp.finfo(factor.dtype).smallest_normal) * LEAST_DIAGONAL))
-    scaled, slope = factor * root, gradient / root
-    target = minimize(scaled, scaled @ correlations - slope) / root
-    part = SMALL_PART * xp.max(factor, axis=-1, keepdims=True)
-    lowest = xp.where(factor > part, LARGEST_FALL * factor, xp.zeros_like(factor))
-    return xp.where(target < lowest, lowest, target) - factor, scaled, slope
 
 
 def along(factor: Any, gradient: Any, direction: Any, l1: float, l2: float) -> tuple[Any, Any, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import scalar
+from nonneg._arrays import is_float_array, scalar
+from nonneg._compiled import core
 from nonneg._threads import parallel_for
 from nonneg.kernels.products import inner_product
 
@@ -22,10 +23,10 @@ def _ranges(first: int, stop: int, step: int) -> Iterator[slice]:
     return (slice(begin, min(begin + step, stop)) for begin in range(first, stop, step))
 
 
-def map_rows(function: Callable[..., Any], *arrays: Any, dtype: Any = None) -> Any:
+def map_rows(function: Callable[..., Any], *arrays: Any) -> Any:
     """Return an array of the shape of the first one, from a function of some rows of all of them."""
     first = arrays[0]
-    out = np.empty(first.shape, dtype=first.dtype if dtype is None else dtype)
+    out = np.empty(first.shape, dtype=first.dtype)
     step = max(1, CHUNK_ENTRIES // max(1, first.shape[1]))
 
     def work(start: int, stop: int) -> None:
@@ -85,3 +86,16 @@ def gram_of(factor: Any, other: Any = None) -> Any:
     # In parts that depend on the shape alone: in float32 the order of a sum decides turns of an iteration.
     product = inner_product(factor, other)
     return factor.T @ other if product is None else product
+
+
+def core_rows(block: Any) -> tuple[Any, ...] | None:
+    """Return the rows of a LocalMatrix: an array, or indptr, indices and data; None without the core."""
+    rows = block.raw_rows() if core() is not None else None
+    if rows is None:
+        return None
+    if isinstance(rows, np.ndarray):
+        return (rows,) if is_float_array(rows) else None
+    indptr, indices, data = rows
+    if indptr.dtype != indices.dtype:
+        indptr, indices = indptr.astype(np.int64), indices.astype(np.int64)
+    return (indptr, indices, np.ascontiguousarray(data)) if is_float_array(data) else None

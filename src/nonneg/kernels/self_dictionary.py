@@ -221,7 +221,12 @@ class _Scan:
         room = HOST_SCORES if self.on_host else DEVICE_SCORES
         self.n_points = min(n, POINTS) if self.on_host else n
         self.n_columns = max(1, min(residual.shape[0], room // self.n_points))
-        self.dtype, unit = self._product_dtype()
+        self.dtype, unit = self.xp.float32, 2.0**-24
+        if is_torch_namespace(self.xp):
+            import torch
+
+            if torch.get_float32_matmul_precision() != "highest":
+                self.dtype, unit = self.xp.float64, 2.0**-53
         self.tol = near_tie(residual.shape[1], unit)
         largest = float(gradient.base.max(initial=0.0))
         # Where its inverse would overflow, float64 scores decide.
@@ -234,14 +239,6 @@ class _Scan:
     def _with_base(self, start: int, stop: int) -> Array:
         points = self.dictionary.rounded(start, stop, self.dtype)
         return self.xp.concat([points, self.base[start:stop, ...]], axis=1)
-
-    def _product_dtype(self) -> tuple[Any, float]:
-        if is_torch_namespace(self.xp):
-            import torch
-
-            if torch.get_float32_matmul_precision() != "highest":
-                return self.xp.float64, 2.0**-53
-        return self.xp.float32, 2.0**-24
 
     def prepared(self, part: slice) -> tuple[Array, IntArray, IntArray, FloatArray]:
         """Return the residuals of a range of columns and the listed entries, so that no score exceeds 1."""

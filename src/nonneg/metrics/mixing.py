@@ -41,7 +41,7 @@ class Mixing:
     @property
     def e_symmetric_norm(self) -> float:
         """The norm ``||E||_s``: the largest column sum or row sum of absolute values."""
-        return float(max(self.e_norm, np.abs(self.off_diagonal).sum(axis=1).max(initial=0.0)))
+        return _symmetric_norm(self.off_diagonal)
 
     @property
     def n_norm(self) -> float:
@@ -67,12 +67,12 @@ class Mixing:
         float
             The potential.
         """
-        parts = [np.maximum(self.off_diagonal, 0.0), np.maximum(-self.off_diagonal, 0.0)]
-        plus, minus = (
-            max(float(part.sum(axis=0).max(initial=0.0)), float(part.sum(axis=1).max(initial=0.0)))
-            for part in parts
-        )
-        return plus + beta * minus
+        plus, minus = np.maximum(self.off_diagonal, 0.0), np.maximum(-self.off_diagonal, 0.0)
+        return _symmetric_norm(plus) + beta * _symmetric_norm(minus)
+
+
+def _symmetric_norm(E: FloatArray) -> float:
+    return float(max(np.abs(E).sum(axis=axis).max(initial=0.0) for axis in (0, 1)))
 
 
 def mixing(true: Any, estimated: Any, *, match: bool = False) -> Mixing:

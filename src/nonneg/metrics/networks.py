@@ -248,9 +248,7 @@ def _covers(first: Any, second: Any) -> tuple[Any, Any, int]:
 
 
 def _unit_ranks(table: FloatArray) -> FloatArray:
-    ranks = np.empty(table.shape)
-    for column in range(table.shape[1]):
-        ranks[:, column] = rankdata(table[:, column])
+    ranks = rankdata(table, axis=0)
     ranks -= ranks.mean(axis=0)
     norms = np.linalg.norm(ranks, axis=0)
     return ranks / np.where(norms > 0, norms, 1.0)

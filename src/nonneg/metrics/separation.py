@@ -79,8 +79,15 @@ def separation_scores(true: Any, estimated: Any, *, distortion: str = "filter") 
     .. [1] Vincent, Gribonval & Fevotte (2006), Performance measurement in blind audio source separation.
     """
     UnknownNameError.check("distortion", distortion, DISTORTIONS)
-    first, second = _checked(true, estimated)
+    shape = "(n_sources, n_samples)"
+    first, second = table(true, "true", shape), table(estimated, "estimated", shape)
+    if first.shape != second.shape or 0 in first.shape:
+        raise ShapeError(
+            f"Expected two arrays of the same shape {shape}, got {first.shape} and {second.shape}."
+        )
     for name, sources in (("true", first), ("estimated", second)):
+        if not np.isfinite(sources).all():
+            raise NonFiniteDataError(f"Expected finite samples, the {name} sources contain NaN or infinity.")
         silent = np.flatnonzero(~sources.any(axis=1))
         if silent.size:
             raise InvalidDataError(
@@ -131,16 +138,3 @@ def _scaled(true: FloatArray, estimated: FloatArray) -> SeparationScores:
 def _decibels(power: FloatArray, other: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         return 10 * np.log10(np.where(power > 0, power / other, 0.0))
-
-
-def _checked(true: Any, estimated: Any) -> tuple[FloatArray, FloatArray]:
-    shape = "(n_sources, n_samples)"
-    first, second = table(true, "true", shape), table(estimated, "estimated", shape)
-    if first.shape != second.shape or 0 in first.shape:
-        raise ShapeError(
-            f"Expected two arrays of the same shape {shape}, got {first.shape} and {second.shape}."
-        )
-    for name, sources in (("true", first), ("estimated", second)):
-        if not np.isfinite(sources).all():
-            raise NonFiniteDataError(f"Expected finite samples, the {name} sources contain NaN or infinity.")
-    return first, second

@@ -5,7 +5,6 @@ Topics are given by their top words, documents by the words that they contain.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -68,11 +67,11 @@ def umass_coherence(documents: Any, words: Any, *, smoothing: float = 0.01) -> F
     """
     if not (is_number(smoothing) and smoothing > 0):
         raise InvalidParameterError(f"smoothing must be a number above 0, got {smoothing!r}.")
-    single, both, _ = _co_occurrences(documents, words)
+    both, _ = _co_occurrences(documents, words)
     coherence = np.empty(len(both))
-    for at, (alone, pairs) in enumerate(zip(single, both, strict=True)):
-        first, second = np.triu_indices(len(alone), 1)
-        coherence[at] = 2.0 * np.sum(np.log((pairs[first, second] + smoothing) / alone[first]))
+    for at, pairs in enumerate(both):
+        first, second = np.triu_indices(len(pairs), 1)
+        coherence[at] = 2.0 * np.sum(np.log((pairs[first, second] + smoothing) / pairs[first, first]))
     return coherence
 
 
@@ -100,14 +99,14 @@ def npmi_coherence(documents: Any, words: Any) -> FloatArray:
     ----------
     .. [1] Bouma (2009), GSCL; Lau, Newman & Baldwin (2014), EACL.
     """
-    single, both, n_documents = _co_occurrences(documents, words)
+    both, n_documents = _co_occurrences(documents, words)
     coherence = np.empty(len(both))
-    for at, (alone, pairs) in enumerate(zip(single, both, strict=True)):
-        first, second = np.triu_indices(len(alone), 1)
+    for at, pairs in enumerate(both):
+        first, second = np.triu_indices(len(pairs), 1)
         if not len(first):
             raise InvalidParameterError("Expected at least two top words per topic, got one.")
         together = pairs[first, second] / n_documents
-        expected = alone[first] * alone[second] / n_documents**2
+        expected = pairs[first, first] * pairs[second, second] / n_documents**2
         met = (together > 0) & (together < 1)
         values = np.where(together >= 1, 1.0, -1.0)
         values[met] = np.log(together[met] / expected[met]) / -np.log(together[met])
@@ -225,8 +224,8 @@ def _checked_words(words: Any) -> IntArray:
     return array.astype(np.intp)
 
 
-def _co_occurrences(documents: Any, words: Any) -> tuple[Sequence[Any], Sequence[Any], int]:
-    """Return the documents with each top word, and with both of each pair, topic by topic."""
+def _co_occurrences(documents: Any, words: Any) -> tuple[list[Any], int]:
+    """Return the number of documents with both words of each pair, topic by topic, and that of all."""
     chosen = _checked_words(words)
     present = sparse_table(documents, "documents", "(n_documents, n_words)").tocsc()
     if present.shape[0] == 0:
@@ -236,17 +235,16 @@ def _co_occurrences(documents: Any, words: Any) -> tuple[Sequence[Any], Sequence
             f"Top words must be integers from 0 to {present.shape[1] - 1}, the columns of the documents; got "
             f"{int(chosen.min())} to {int(chosen.max())}."
         )
-    single, both = [], []
+    both = []
     for topic in chosen:
         columns = (present[:, topic] != 0).astype(np.float64)
         pairs = np.asarray((columns.T @ columns).todense())
-        alone = np.diagonal(pairs).copy()
+        alone = np.diagonal(pairs)
         if not (alone > 0).all():
             lost = int(topic[np.argmin(alone)])
             raise InvalidDataError(
                 f"Word {lost} is a top word but in no document, so its coherence is not defined. Use "
                 "the documents that the topics were fitted to, or leave such words out."
             )
-        single.append(alone)
         both.append(pairs)
-    return single, both, int(present.shape[0])
+    return both, int(present.shape[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,18 +25,10 @@ NOT_WHITE = 1.5
 ZERO = 1e-6
 
 
-@dataclass(frozen=True)
-class Scatter:
-    """Scatter of the rows of W over the simplex."""
-
-    purity: FloatArray  # the largest weight of each component, relative to the sum of its row
-    facets: Any  # the number of samples without each component
-
-
-def scatter(data: DataMatrix, W: SampleArray) -> Scatter:
-    """Measure how the samples spread over the simplex."""
+def scatter(data: DataMatrix, W: SampleArray) -> tuple[FloatArray, Any]:
+    """Return the largest share of each component in a sample, and the number of samples without it."""
     _, (largest, empty) = data.map_reduce_rows(_scatter, W, n_out=0)
-    return Scatter(np.max(largest, axis=0), empty)
+    return np.max(largest, axis=0), empty
 
 
 def _scatter(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[list[Any], Any]]:
@@ -120,12 +111,12 @@ def white_level(largest: float, n: int, m: int) -> tuple[float, float]:
     return largest / math.sqrt(mean), 0.5 * 1.268 * width / mean
 
 
-def scattering(scatter: Scatter, k: int) -> Statement:
+def scattering(shares: FloatArray, n_without: Any) -> Statement:
     """Return the statement about the condition under which the components are identified."""
     # Sufficiently scattered samples hold the cone sum(w) >= sqrt(k - 1) ||w||, whose points reach a largest
     # weight of 2 / k, and touch every facet in k - 1 directions (Huang, Sidiropoulos & Swami 2014, IEEE
     # Trans. Signal Processing 62(1)). Deciding the rest is NP-hard.
-    purity, fewest = float(scatter.purity.min()), int(scatter.facets.min())
+    k, purity, fewest = len(shares), float(shares.min()), int(n_without.min())
     needed = 2.0 / k
     quantities = {
         "smallest_purity": purity,
@@ -136,18 +127,18 @@ def scattering(scatter: Scatter, k: int) -> Statement:
     if k <= 1:
         sentence = "There is one component, and no other to confuse it with."
         return Statement("sufficiently-scattered", sentence, purity, None, Verdict.HOLDS, quantities)
-    facts = (
+    conditions = (
         f"the largest weight of every component is at least {lower(purity, 3)} (needed: {needed:.3g}), and "
         f"the number of samples without it is at least {fewest} (needed: {k - 1})"
     )
     if purity < needed - ZERO or fewest < k - 1:
         sentence = (
-            f"The fitted weights are not sufficiently scattered: {facts}. The condition under which the "
+            f"The fitted weights are not sufficiently scattered: {conditions}. The condition under which the "
             "components are known to be unique is not met."
         )
         return Statement("sufficiently-scattered", sentence, purity, needed, Verdict.FAILS, quantities)
     sentence = (
-        f"Two necessary conditions hold: {facts}. That the weights are sufficiently scattered, so that the "
-        "components are unique, cannot be verified in general."
+        f"Two necessary conditions hold: {conditions}. That the weights are sufficiently scattered, so that "
+        "the components are unique, cannot be verified in general."
     )
     return Statement("sufficiently-scattered", sentence, purity, needed, Verdict.NOT_VERIFIABLE, quantities)

@@ -75,7 +75,11 @@ def minimum_volume(
                 "the largest entry of X, and lam by its square; the components are divided by it, too."
             )
     verbose, folder = checked_verbose(verbose), checked_checkpoint(checkpoint)
-    fixed = _given_components(init, (k, data.shape[1]))
+    fixed = None
+    if isinstance(init, str):
+        UnknownNameError.check("init", init, INITS)
+    else:
+        fixed = check_factor(init, (k, data.shape[1]), "init", zeros=True)
     with threads(n_jobs):
         level = noise_level(data, k, noise)
         weight = level.weight(data.shape[0]) if lam is None else float(lam)
@@ -115,26 +119,21 @@ def _result(problem: Problem, run: Run[State], level: NoiseLevel) -> MinVolResul
     W = simplex_weights(data, Ht.T, problem.constraint)
     error = math.sqrt(squared_residual(data, W, Ht))
     k = state.Ht.shape[1]
-    spread = scatter(data, W)
+    shares, n_without = scatter(data, W)
     residual = problem.imbalance(state.Ht, state)
     stalled = run.stop_reason is StopReason.STALLED
-    statements = (stationarity(residual, stalled), noise_fit(data, error, k, level), scattering(spread, k))
+    statements = (
+        stationarity(residual, stalled), noise_fit(data, error, k, level), scattering(shares, n_without),
+    )  # fmt: skip
     return MinVolResult(
         W=W,
         H=Ht.T,
         error=error,
         lam=problem.lam,
         noise=level,
-        purity=spread.purity,
+        purity=shares,
         n_iter=run.n_iter,
         stop_reason=run.stop_reason,
         history=run.history,
         certificate=Certificate(statements),
     )
-
-
-def _given_components(init: Any, shape: tuple[int, int]) -> FloatArray | None:
-    if isinstance(init, str):
-        UnknownNameError.check("init", init, INITS)
-        return None
-    return check_factor(init, shape, "init", zeros=True)

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nonneg._arrays import to_float64
 from nonneg._typing import FloatArray
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.minvol.descent import minimize_volume
 from nonneg.minvol.noise import WEIGHT, NoiseLevel
 from nonneg.minvol.problem import Problem, contrasts
-from nonneg.separable.preprocessing import projected
+from nonneg.separable.preprocessing import gathered, projected
 from nonneg.separable.snpa import snpa
 
 INITS = ("auto", "mv-dual")
@@ -58,8 +57,7 @@ class Reduced:
 
 def initial_components(name: str, data: DataMatrix, k: int, noise: NoiseLevel, constraint: str) -> FloatArray:
     """Return initial components by the name of an initialization."""
-    blocks = projected(data, noise.basis).local_blocks()
-    points = np.concatenate([to_float64(block.dense_rows(0, block.shape[0])) for block in blocks])
+    points = gathered(projected(data, noise.basis))
     if len(points) > MAX_SAMPLES:
         points = points[np.linspace(0, len(points) - 1, MAX_SAMPLES).astype(np.intp)]
     reduced = Reduced(points, k, noise, constraint)

@@ -59,7 +59,12 @@ class Problem:
             **simplex_system(self.data, Ht, self.constraint),
         )
         loss = 0.5 * (square + self.lam * self.log_volume(Ht))
-        return Fit(W, to_float64(gram), to_float64(misfit), self._curvature(Ht), loss)
+        D = contrasts(Ht.shape[1], self.constraint)
+        # A flat simplex may leave a matrix that rounding has made singular; one component has no volume.
+        curvature = np.zeros((1, 1))
+        if len(D):
+            curvature = D.T @ np.linalg.pinv(self._volume_gram(Ht), hermitian=True) @ D
+        return Fit(W, to_float64(gram), to_float64(misfit), curvature, loss)
 
     def log_volume(self, Ht: FloatArray) -> float:
         """Return the logarithm of the determinant, twice that of the volume up to a constant."""
@@ -68,13 +73,6 @@ class Problem:
     def _volume_gram(self, Ht: FloatArray) -> FloatArray:
         edges = Ht @ contrasts(Ht.shape[1], self.constraint).T
         return edges.T @ edges + self.delta * np.eye(edges.shape[1])
-
-    def _curvature(self, Ht: FloatArray) -> FloatArray:
-        D = contrasts(Ht.shape[1], self.constraint)
-        if not len(D):
-            return np.zeros((1, 1))
-        # A flat simplex may leave a matrix that rounding has made singular.
-        return D.T @ np.linalg.pinv(self._volume_gram(Ht), hermitian=True) @ D
 
     def system(self, fit: Fit) -> FloatArray:
         """Return the matrix of the quadratic majorizer at the present factors."""

@@ -72,13 +72,20 @@ def purification_certificate(
     weights = np.where(values > decoder.threshold, values, 0.0)
     total = float(np.sum(values**2))
     removed = float(np.sum((values - weights) ** 2)) / total if total > 0 else 0.0
+    decoding = (
+        f"Decoding removed {removed:.2g} of the squared values A^+ y of {len(samples)} samples (negative "
+        "ones and those below the threshold): 0 if they are nonnegative weights without noise."
+    )
+    weakest = f"Weights below {lower(noise, 2)} of a typical large one cannot be distinguished from noise."
+    silent, counts = len(init.silent), {"n_samples": len(samples)}
+    warm = Verdict.FAILS if silent else _verdict(init.level, ALLOWED_MIXING)
     statements = [
-        _warm_start(init),
-        _decode_consistency(removed, len(samples)),
+        Statement("warm-start", init.sentence, init.level, ALLOWED_MIXING, warm, {"silent_features": silent}),
+        Statement("decode-consistency", decoding, removed, CONSISTENT, _verdict(removed, CONSISTENT), counts),
         _mixing_of_halves(H, halves),
         weights_statement(weight_constants(weights), n),
         correlation_statement(weights),
-        noise_statement(noise),
+        Statement("noise-level", weakest, noise, 1.0, _verdict(noise, 1.0)),
         explained_statement(samples, H, init_H),
     ]
     if balancing is not None:
@@ -113,24 +120,6 @@ def _mixing_of_halves(H: FloatArray, halves: tuple[Moments, Moments] | None) -> 
 
 def _verdict(number: float, threshold: float) -> Verdict:
     return Verdict.HOLDS if number <= threshold else Verdict.FAILS
-
-
-def _warm_start(init: InitQuality) -> Statement:
-    """State how good the initialization was."""
-    silent = len(init.silent)
-    verdict = Verdict.FAILS if silent else _verdict(init.level, ALLOWED_MIXING)
-    quantities = {"silent_features": silent}
-    return Statement("warm-start", init.sentence, init.level, ALLOWED_MIXING, verdict, quantities)
-
-
-def _decode_consistency(removed: float, n_samples: int) -> Statement:
-    """State how far the values A^+ y are from being weights."""
-    sentence = (
-        f"Decoding removed {removed:.2g} of the squared values A^+ y of {n_samples} samples (negative ones "
-        "and those below the threshold): 0 if they are nonnegative weights without noise."
-    )
-    verdict = _verdict(removed, CONSISTENT)
-    return Statement("decode-consistency", sentence, removed, CONSISTENT, verdict, {"n_samples": n_samples})
 
 
 def weights_statement(constants: WeightConstants, n: int) -> Statement:
@@ -169,12 +158,6 @@ def correlation_statement(weights: FloatArray) -> Statement:
     )
     quantities = {"largest": float(np.sqrt(squares.max())), "n_samples": n_samples}
     return Statement(name, sentence, size, chance, _verdict(size, chance), quantities)
-
-
-def noise_statement(level: float) -> Statement:
-    """State from which size on weights can be told from noise."""
-    sentence = f"Weights below {lower(level, 2)} of a typical large one cannot be distinguished from noise."
-    return Statement("noise-level", sentence, level, 1.0, _verdict(level, 1.0))
 
 
 def explained_statement(samples: FloatArray, H: FloatArray, init_H: FloatArray) -> Statement:

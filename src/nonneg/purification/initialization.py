@@ -176,7 +176,9 @@ def initial_features(data: DataMatrix, n: int, init: Any, rng: Seed, select: Sel
             f"init={init!r} gave features that are zero or dependent: the data have fewer than "
             f"n_components={len(H)} features. Use fewer, or pass features as init."
         )
-    return in_unit_weights(spread_rows(data), H)
+    # Scaled so that a typical large weight is one.
+    scales = weight_scales(spread_rows(data) @ pseudo_inverse(H).inverse.T)
+    return H * np.where(scales > 0, scales, 1.0)[:, None]
 
 
 def _anchors(data: DataMatrix, n: int, rng: Seed, select: Select) -> FloatArray:
@@ -253,9 +255,3 @@ def _clipped(entries: Any) -> Any:
     if sp.issparse(entries):
         return entries.maximum(0)
     return array_namespace(entries).clip(entries, min=0.0)
-
-
-def in_unit_weights(samples: FloatArray, H: FloatArray) -> FloatArray:
-    """Scale features so that a typical large weight is one."""
-    scales = weight_scales(samples @ pseudo_inverse(H).inverse.T)
-    return H * np.where(scales > 0, scales, 1.0)[:, None]

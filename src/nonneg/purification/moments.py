@@ -87,21 +87,16 @@ def _block_moments(
     threshold, shift = (block.to_device(vector) for vector in (decoder.threshold, reference))
     extended, counts = decode_block(values, threshold, shift, decoder.rule, weights)
     weighted = extended if weights is None else extended * weights[:, None]
-    # The product multiplies by the block's own weights, which are in `weighted` already.
-    cross = block.transposed_times(_unweighted(block, weighted)).T
+    plain = weighted
+    if block.weights is not None:  # by which the product multiplies, and which are in `weighted` already
+        safe = block.xp.where(block.weights > 0, block.weights, block.xp.ones_like(block.weights))
+        plain = weighted / safe[:, None]
+    cross = block.transposed_times(plain).T
     arrays = [to_float64(array) for array in (extended.T @ weighted, cross, *counts)]
     return (), (_centered(reference, *arrays),)
 
 
-def _unweighted(block: LocalMatrix, weighted: Array) -> Array:
-    if block.weights is None:
-        return weighted
-    positive = block.weights > 0
-    safe = block.xp.where(positive, block.weights, block.xp.ones_like(block.weights))
-    return weighted / safe[:, None]
-
-
-def _centered(reference: FloatArray, gram: Any, cross: Any, *facts: Any) -> Moments:
+def _centered(reference: FloatArray, gram: Any, cross: Any, *counts: Any) -> Moments:
     n = len(reference)
     total = float(gram[n, n])
     over = 1.0 / total if total > 0 else 0.0
@@ -112,7 +107,7 @@ def _centered(reference: FloatArray, gram: Any, cross: Any, *facts: Any) -> Mome
         cross[n] * over,
         gram[:n, :n] - np.outer(offset, gram[:n, n]),
         cross[:n] - np.outer(offset, cross[n]),
-        *facts,
+        *counts,
     )
 
 

@@ -239,6 +239,15 @@ def purify(
                 f"{quality.sentence} Use a better init (nonneg.PurificationNMF computes one by name), or "
                 "check_init='report' in nonneg.purify, which continues anyway."
             )
+        saved = None
+        if folder is not None:
+            if not isinstance(samples, StoredSamples):
+                raise UnsupportedError(
+                    "A run on a stream cannot be resumed. Leave `checkpoint` out, or use "
+                    "PurificationNMF.partial_fit and save the model."
+                )
+            key = ("purification", vars(options), balance, size, fingerprint(samples.data), H)
+            saved = Checkpoint.of(folder, *key)
         step = Iteration(samples, options, converged=stop.tol or checked_tolerance(None, samples.dtype))
         run = iterate(
             step,
@@ -247,7 +256,7 @@ def purify(
             stop=stop,
             callback=callback,
             progress=reporter("purification", verbose),
-            checkpoint=_checkpoint(folder, samples, H, vars(options), balance, size),
+            checkpoint=saved,
         )
         if step.exhausted:
             run = replace(run, stop_reason=StopReason.SAMPLES_ENDED)
@@ -323,21 +332,9 @@ def _result(
 def _halves(samples: Samples, decoder: Decoder) -> tuple[Moments, Moments] | None:
     if isinstance(samples, BatchStream):
         return samples.halves
-    assert isinstance(samples, StoredSamples)
     data, reference = samples.data, np.zeros(len(decoder.threshold))
     even = (np.arange(data.shape[0]) % 2 == 0).astype(np.float64)[:, None]
     first, second = (
         moments_of(data, decoder, reference, data.to_sample_array(part)) for part in (even, 1.0 - even)
     )
     return first, second
-
-
-def _checkpoint(folder: Path | None, samples: Samples, init: FloatArray, *facts: Any) -> Checkpoint | None:
-    if folder is None:
-        return None
-    if not isinstance(samples, StoredSamples):
-        raise UnsupportedError(
-            "A run on a stream cannot be resumed. Leave `checkpoint` out, or use PurificationNMF.partial_fit "
-            "and save the model."
-        )
-    return Checkpoint.of(folder, "purification", *facts, fingerprint(samples.data), init)

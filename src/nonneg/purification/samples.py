@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,20 +32,6 @@ class SamplesExhausted(Exception):
     """Raised when a stream has not enough samples left for an iteration."""
 
 
-class Samples(Protocol):
-    """Interface of the samples for an iteration."""
-
-    n_columns: int
-    dtype: Any
-    batch_size: float
-
-    def subsample(self) -> FloatArray:
-        """Return some samples as a dense float64 array, the same at every call."""
-
-    def moments(self, decoder: Decoder, reference: FloatArray, iteration: int) -> Moments:
-        """Decode the samples of an iteration and return their moments."""
-
-
 class StoredSamples:
     """All samples in every iteration, or the next rows of the data, cyclically."""
 
@@ -57,7 +43,7 @@ class StoredSamples:
         self.batch_size = data.counted_rows() if self.n_rows is None else float(self.n_rows)
 
     def subsample(self) -> FloatArray:
-        """Return rows spread evenly over the data."""
+        """Return rows spread evenly over the data, as dense float64, the same at every call."""
         return spread_rows(self.data)
 
     def moments(self, decoder: Decoder, reference: FloatArray, iteration: int) -> Moments:
@@ -136,6 +122,10 @@ class BatchStream:
             return parts[0]
         self.halves = (parts[0], parts[1])
         return parts[0] + parts[1]
+
+
+Samples: TypeAlias = StoredSamples | BatchStream
+"""What an iteration decodes: samples that are there, or those that come."""
 
 
 def samples_of(X: Any, batch_size: int | None, n_components: int, sample_weight: Any) -> Samples:

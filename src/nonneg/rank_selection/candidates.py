@@ -19,8 +19,9 @@ from nonneg.rank_selection.result import RankResult
 
 # The last singular values of real data measure rounding and constant columns, not components.
 DEFAULT_K_MAX = 64
-# The grid holds every candidate up to here; then it grows by a quarter, and is refined around the best.
-ALL_UP_TO = 8
+# The grid holds every candidate up to here; then it grows by a quarter, and is refined around the best by so
+# many more.
+ALL_UP_TO, MOST_BETWEEN = 8, 6
 NORMS = ("l1", "l2")
 
 
@@ -140,15 +141,15 @@ def spaced(first: int, last: int) -> list[int]:
     return chosen
 
 
-def between(grid: Sequence[int], chosen: int, n_more: int = 6) -> list[int]:
+def between(grid: Sequence[int], chosen: int) -> list[int]:
     """Return further candidates on both sides of a chosen one, up to its neighbors on the grid."""
     at = list(grid).index(chosen)
     low = grid[at - 1] if at else chosen
     high = grid[at + 1] if at + 1 < len(grid) else chosen
     inside = [k for k in range(low + 1, high) if k != chosen]
-    if len(inside) <= n_more:
+    if len(inside) <= MOST_BETWEEN:
         return inside
-    places = np.linspace(0, len(inside) - 1, n_more).round().astype(int)
+    places = np.linspace(0, len(inside) - 1, MOST_BETWEEN).round().astype(int)
     return [inside[place] for place in sorted(set(places.tolist()))]
 
 

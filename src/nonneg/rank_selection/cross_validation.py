@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -95,15 +95,6 @@ def cross_validation(
     )
 
 
-class Holdout(Protocol):
-    """A part of the entries that a fit does not see."""
-
-    what: str  # in words
-
-    def error(self, k: int) -> float:
-        """Return the share of the held-out squares that k components do not explain."""
-
-
 class BiCrossValidation:
     """The block where some rows meet some columns (Owen & Perry 2009).
 
@@ -123,7 +114,7 @@ class BiCrossValidation:
         self.fits = _Fits(local_matrix(X[other_rows][:, other_columns]), k_max)
 
     def error(self, k: int) -> float:
-        """Fit the rest and predict the block."""
+        """Fit the rest and predict the block; return the share of its squares that is not explained."""
         W, Ht = self.fits(k)
         rows, _ = encode(self.beside, Ht, beta=2.0, penalties=Penalties())
         columns, _ = encode(self.above, W, beta=2.0, penalties=Penalties())
@@ -170,9 +161,13 @@ class _Fits:
         return run.state.W, run.state.Ht
 
 
+Fold = BiCrossValidation | WoldHoldout
+"""A part of the entries that a fit does not see."""
+
+
 def _folds(
     X: MatrixLike, mask: Any, n_folds: int, k_max: int, rng: np.random.Generator
-) -> tuple[Sequence[Holdout], int]:
+) -> tuple[Sequence[Fold], int]:
     """Draw what each fold holds out; return also the largest rank that a fold can fit."""
     side = min(X.shape)
     if mask is None and side >= 2 * n_folds:
@@ -204,7 +199,7 @@ class Errors:
 class Search:
     """Held-out errors by candidate, in ascending order."""
 
-    def __init__(self, folds: Sequence[Holdout], counter: StepCounter) -> None:
+    def __init__(self, folds: Sequence[Fold], counter: StepCounter) -> None:
         self.folds, self.counter = folds, counter
         self.by_rank: dict[int, FloatArray] = {}
         self.saved: Checkpoint | None = None
@@ -232,7 +227,7 @@ class Search:
         n_folds = len(self.folds)
         for place, k in enumerate(candidates):
             tried = [self.by_rank[rank] for rank in candidates[:place]]
-            if stop_early and tried and _is_past_best(np.stack(tried, axis=1), PATIENCE):
+            if stop_early and tried and _is_past_best(np.stack(tried, axis=1)):
                 break
             if k in self.by_rank:
                 continue
@@ -248,11 +243,11 @@ class Search:
             self.counter.done(f"candidates (k={k})")
 
 
-def _is_past_best(errors: FloatArray, patience: int) -> bool:
+def _is_past_best(errors: FloatArray) -> bool:
     best = int(np.argmin(errors.mean(axis=0)))
-    if errors.shape[1] - 1 - best < patience:
+    if errors.shape[1] - 1 - best < PATIENCE:
         return False
-    later = errors[:, -patience:] - errors[:, [best]]
+    later = errors[:, -PATIENCE:] - errors[:, [best]]
     return bool(np.all(later.mean(axis=0) > later.std(axis=0, ddof=1) / np.sqrt(len(errors))))
 
 
@@ -267,7 +262,7 @@ def as_good_as_best(candidates: Sequence[int], errors: FloatArray) -> tuple[list
     return [int(candidates[int(at)]) for at in alike], int(candidates[best])
 
 
-def _reason(curve: RankCurve, rank: int, best: int, folds: Sequence[Holdout], last: int) -> str:
+def _reason(curve: RankCurve, rank: int, best: int, folds: Sequence[Fold], last: int) -> str:
     scores = scores_of(curve)
     if rank == best:
         compared = f"the least of {len(curve.candidates)} candidates"

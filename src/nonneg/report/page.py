@@ -174,11 +174,8 @@ def _statement(statement: Statement) -> Raw:
     limit = "" if statement.threshold is None else f", threshold {number(statement.threshold)}"
     value = None if statement.number is None else element("p", f"Value {number(statement.number)}{limit}.")
     badge = element("span", statement.badge, class_=f"badge {statement.grade}")
-    return _card(_title(statement.name), text, value, badge=badge)
-
-
-def _title(name: str) -> str:
-    return _TITLES.get(name, name.replace("-", " ").capitalize())
+    title = _TITLES.get(statement.name, statement.name.replace("-", " ").capitalize())
+    return _card(title, text, value, badge=badge)
 
 
 def _figure(content: Any, caption: str = "", kind: str = "") -> Raw:

@@ -11,15 +11,13 @@ _FORMATS = dict.fromkeys(("conductance", "cosine", "npmi", "stability"), ".2f") 
 _SHARES = ("abundance", "proportion", "share", "usage")  # what is written in percent
 
 
-def number(value: Any, *, digits: int = 4) -> str:
+def number(value: Any) -> str:
     """Write a number for a person."""
     if value is None:
         return "\N{EN DASH}"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:.{digits}g}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
 def counted(count: int, noun: str) -> str:

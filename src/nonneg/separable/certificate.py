@@ -223,12 +223,9 @@ def merit_statements(
         return [duality_gap_statement(objective, gap)]
     W = to_float64(data.take_rows(anchors)).astype(np.float64)
     conditioning = conditioning_statement(W)
-    share, n_outside = support_outside(coefficients, anchors)
-    statements = [
-        duality_gap_statement(objective, gap), conditioning, support_statement(share, n_outside),
-    ]  # fmt: skip
-    checked = data.shape[0] * len(anchors) <= RECOVERY_SIZE if recovery is None else recovery
-    if not checked:
+    support = support_statement(coefficients, anchors)
+    statements = [duality_gap_statement(objective, gap), conditioning, support]
+    if not (data.shape[0] * len(anchors) <= RECOVERY_SIZE if recovery is None else recovery):
         return statements
     H = to_float64(anchor_weights(data, W, sum_to_one=True)).astype(np.float64)
     squares = squared_residuals(data, W)
@@ -242,18 +239,9 @@ def merit_statements(
         noise=float(squares.sum()),
         closeness=min(1.0, float(np.delete(H, anchors, axis=0).max(initial=0.0))),
         omega=float(np.linalg.norm(coefficients.T.tocsr() @ H - H, axis=1).max()),
-        inside=n_outside == 0,
+        inside=support.verdict is Verdict.HOLDS,
     )
     return [*statements, lemma_1_statement(model), theorem_3_statement(model)]
-
-
-def support_outside(coefficients: Any, anchors: IntArray) -> tuple[float, int]:
-    """Return the share of the weight that is on anchors, and how many other samples have weight."""
-    weight = np.asarray(coefficients.sum(axis=1), dtype=np.float64).reshape(-1)
-    used = np.asarray((coefficients != 0).sum(axis=1)).reshape(-1) > 0
-    whole, inside = float(weight.sum()), float(weight[anchors].sum())
-    used[anchors] = False
-    return inside / whole if whole else 0.0, int(used.sum())
 
 
 def duality_gap_statement(objective: float, gap: float) -> Statement:
@@ -319,8 +307,13 @@ def conditioning_statement(vertices: FloatArray) -> Statement:
     return Statement("conditioning", sentence, kappa, threshold, verdict, {"longest_anchor": longest})
 
 
-def support_statement(share: float, n_outside: int) -> Statement:
+def support_statement(coefficients: Any, anchors: IntArray) -> Statement:
     """State whether the coefficients of all samples use the anchors alone."""
+    weight = np.asarray(coefficients.sum(axis=1), dtype=np.float64).reshape(-1)
+    used = np.asarray((coefficients != 0).sum(axis=1)).reshape(-1) > 0
+    used[anchors] = False
+    whole, n_outside = float(weight.sum()), int(used.sum())
+    share = float(weight[anchors].sum()) / whole if whole else 0.0
     sentence = (
         "All weight is on the anchors: no sample is explained by another one."
         if n_outside == 0

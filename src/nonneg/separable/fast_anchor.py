@@ -12,15 +12,9 @@ from nonneg._arrays import to_float64
 from nonneg._typing import Array, IntArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.candidates import Candidate, best_candidate, block_candidates
-from nonneg.separable.greedy import (
-    GreedyRule,
-    GrowingBasis,
-    accurate_squares,
-    relative_floor,
-    select_greedily,
-)
+from nonneg.separable.greedy import GreedyRule, GrowingBasis, accurate_squares, select_greedily
 from nonneg.separable.result import SelectionResult
-from nonneg.separable.spa import TIE_TOL, squares_outside
+from nonneg.separable.spa import TIE_TOL, squared_norms, squares_outside
 
 
 def fast_anchor(
@@ -31,9 +25,21 @@ def fast_anchor(
     # per anchor. The clean-up replaces each anchor in turn by the sample farthest from the span of the
     # others, if that is farther: another pass per anchor. The random projection of the paper is left to the
     # caller (`reduce=`), as is the normalization. Arora et al. (2013), ICML, Algorithm 4.
-    result = select_greedily(
-        data, n_components, _affine_rule(tie_tol), method="fast-anchor", relative_floor=relative_floor(data)
+    basis = GrowingBasis()
+    first: list[Array] = []
+
+    def shared(row: Array, n_picks: int) -> dict[str, Any]:
+        xp = array_namespace(row)
+        row = xp.astype(row, xp.float64)
+        if not first:
+            first.append(row)
+        direction = None if n_picks == 1 else basis.extended(xp, row - first[0])
+        return {"origin": first[0], "direction": direction, "basis": basis.matrix, "tie_tol": tie_tol}
+
+    rule = GreedyRule(
+        begin=squared_norms, advance=_from_span, shared=shared, n_kept=2, tie_break=(1, tie_tol)
     )
+    result = select_greedily(data, n_components, rule, method="fast-anchor")
     if not clean_up or len(result.anchors) < 2:
         return result
     anchors = _cleaned_up(data, result.anchors, tie_tol)
@@ -78,26 +84,6 @@ def _farthest(
 
     squares = accurate_squares(block, squares, scale, tie_tol, squares_of)
     return (), (block_candidates(block, squares, apart, tie_tol, rows=False),)
-
-
-def _affine_rule(tie_tol: float) -> GreedyRule:
-    basis = GrowingBasis()
-    first: list[Array] = []
-
-    def shared(row: Array, n_picks: int) -> dict[str, Any]:
-        xp = array_namespace(row)
-        row = xp.astype(row, xp.float64)
-        if not first:
-            first.append(row)
-        direction = None if n_picks == 1 else basis.extended(xp, row - first[0])
-        return {"origin": first[0], "direction": direction, "basis": basis.matrix, "tie_tol": tie_tol}
-
-    return GreedyRule(begin=_from_zero, advance=_from_span, shared=shared, n_kept=2, tie_break=(1, tie_tol))
-
-
-def _from_zero(block: LocalMatrix) -> tuple[tuple[Array, Array], Array]:
-    squares = block.row_powers(2.0)
-    return (squares[:, None], squares[:, None]), squares
 
 
 def _from_span(

@@ -115,10 +115,16 @@ def fast_gradient(
     ----------
     .. [1] Gillis & Luce (2018), IEEE Trans. Image Process. 27(1).
     """
-    check_memory(data, memory_limit)
+    n = data.shape[0]
+    needed = float(SQUARE_ARRAYS) * n * n * (4 if is_float32(data.dtype) else 8)
+    if needed > memory_limit:
+        raise UnsupportedInputError(
+            f"fast-gradient would need {needed / 2**30:.1f} GiB for {n} samples ({SQUARE_ARRAYS} arrays of "
+            f"{n} x {n}), but the limit is {memory_limit / 2**30:.1f} GiB. Use method='merit', whose memory "
+            "is linear in the samples, merge near-duplicates first, or raise memory_limit."
+        )
     points, weights = compressed(data)
     xp = array_namespace(points)
-    n = points.shape[0]
     spread = 1.0 + SPREAD * (generator(rng).random(n) - 0.5)
     adaptive = lam == "auto"
     weight = _balanced(data, n_components, init, spread) if adaptive else float(lam)
@@ -154,19 +160,6 @@ def fast_gradient(
         stop_sentence=run.sentence,
         details={"first_lam": weight},
     )
-
-
-def check_memory(data: DataMatrix, limit: float) -> None:
-    """Reject samples whose matrices of coefficients do not fit."""
-    n = data.shape[0]
-    size = 4 if is_float32(data.dtype) else 8
-    needed = float(SQUARE_ARRAYS) * n * n * size
-    if needed > limit:
-        raise UnsupportedInputError(
-            f"fast-gradient would need {needed / 2**30:.1f} GiB for {n} samples ({SQUARE_ARRAYS} arrays of "
-            f"{n} x {n}), but the limit is {limit / 2**30:.1f} GiB. Use method='merit', whose memory is "
-            "linear in the samples, merge near-duplicates first, or raise memory_limit."
-        )
 
 
 def distinct_rows(data: DataMatrix, rows: IntArray, n_wanted: int) -> IntArray:

@@ -19,18 +19,11 @@ from nonneg.separable.result import SelectionResult
 BlockScore: TypeAlias = Callable[..., tuple[tuple[Any, ...], Array]]
 
 
-def relative_floor(data: DataMatrix) -> float:
-    """Return the fraction of the largest squared norm below which a squared residual is rounding error."""
-    eps = float(np.finfo(numpy_dtype(data.dtype)).eps)
-    # A residual is a sum of products: some tens of rounding errors.
-    return (64.0 * eps) ** 2
-
-
 @dataclass(frozen=True)
 class GreedyRule:
     """The scoring rule of a greedy method."""
 
-    # ``begin(block, **first_shared)`` returns the state of the rows of a block (arrays of two dimensions with
+    # ``begin(block)`` returns the state of the rows of a block (arrays of two dimensions with
     # one row per sample) and the scores of the rows, a vector; ``advance(block, *state, **shared)`` does so
     # after a selection. A score may be an upper bound where it is below the best one. Both are called on the
     # workers that hold the data: they are functions of a module, not closures.
@@ -42,7 +35,6 @@ class GreedyRule:
     n_kept: int  # number of arrays that the rule keeps
     # ``refine(data, index, row)`` returns the index to select in place of the best score's, and that sample.
     refine: Callable[[DataMatrix, int, Array], tuple[int, Array]] | None = None
-    first_shared: Mapping[str, Any] | None = None
     # Tie-breaking: which of the kept arrays decides among rows whose scores are within a fraction of the best
     # one. The largest entry of its first column wins; of those equal up to rounding, the lowest index.
     tie_break: tuple[int, float] | None = None
@@ -54,7 +46,6 @@ def select_greedily(
     rule: GreedyRule,
     *,
     method: str,
-    relative_floor: float,
     squared: bool = True,
     finish: bool = True,
     details: Mapping[str, Any] | None = None,
@@ -73,8 +64,10 @@ def select_greedily(
         n_passes += 1
         return best_candidate(candidates, share)
 
-    index, score, row = passed(rule.begin, rule.first_shared or {})
-    floor = relative_floor * score
+    index, score, row = passed(rule.begin, {})
+    # A residual is a sum of products: some tens of rounding errors.
+    rounding = 64.0 * float(np.finfo(numpy_dtype(data.dtype)).eps)
+    floor = (rounding**2 if squared else rounding) * score
     for n_picks in range(1, n_components + 1):
         if not score > floor:
             break

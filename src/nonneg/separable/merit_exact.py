@@ -28,7 +28,7 @@ from array_api_compat import array_namespace
 from nonneg._arrays import numpy_dtype, to_device, to_float64
 from nonneg._threads import parallel_for
 from nonneg._typing import Array, FloatArray, IntArray
-from nonneg.certificates.certificate import Certificate, Statement
+from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix
 from nonneg.data.fingerprint import fingerprint
 from nonneg.exceptions import InvalidParameterError, NonnegWarning
@@ -37,12 +37,7 @@ from nonneg.iteration.loop import Stalled
 from nonneg.iteration.progress import reporter
 from nonneg.kernels.row_caps import cap_rows
 from nonneg.kernels.self_dictionary import ENTRIES, Dictionary, constraint_sums
-from nonneg.separable.certificate import (
-    conditioning_statement,
-    duality_gap_statement,
-    support_outside,
-    support_statement,
-)
+from nonneg.separable.certificate import conditioning_statement, duality_gap_statement, support_statement
 from nonneg.separable.merit import GapBelow, check_points, dictionary_of, greedy_anchors, largest_rows
 from nonneg.separable.preprocessing import rows_of
 from nonneg.separable.result import SelectionResult
@@ -124,9 +119,7 @@ def merit_exact(
     if n_explained is not None and n_explained < n:
         explained = evenly_spaced(n, n_explained)
     columns = data if len(explained) == n else rows_of(data, explained)
-    first = greedy_anchors(data, n_components)
-    if init is not None:
-        first = np.asarray(init)
+    first = greedy_anchors(data, n_components) if init is None else np.asarray(init)
     if isinstance(lam, str):
         W = to_float64(data.take_rows(first))
         square = float(np.sum(squared_residuals(columns, W)))
@@ -161,13 +154,21 @@ def merit_exact(
     maxima = state.row_maxima
     anchors = largest_rows(maxima, n_components)
     coefficients = solver.coefficients(state)
+    statements = [duality_gap_statement(state.loss, state.gap)]
+    if len(anchors):
+        if len(explained) < n:
+            sentence = f"{statements[0].sentence} It explains {len(explained)} of the {n} samples."
+            statements = [replace(statements[0], sentence=sentence)]
+        statements.append(conditioning_statement(to_float64(data.take_rows(anchors))))
+        if len(explained) == n:
+            statements.append(support_statement(coefficients, anchors))
     return SelectionResult(
         anchors=anchors,
         method="merit-exact",
         coefficients=coefficients.astype(numpy_dtype(data.dtype)) if len(explained) == n else None,
         gap=state.gap,
         history=run.history,
-        certificate=Certificate(tuple(_statements(data, state, anchors, coefficients))),
+        certificate=Certificate(tuple(statements)),
         scores=maxima[anchors],
         row_maxima=maxima,
         lam=solver.lam,
@@ -179,22 +180,6 @@ def merit_exact(
         details={"working_set": len(state.rows), "n_explained": len(explained)}
         | {"largest_residual": state.largest_residual},
     )
-
-
-def _statements(
-    data: DataMatrix, state: WorkingSetIterate, anchors: IntArray, coefficients: Any
-) -> list[Statement]:
-    gap = duality_gap_statement(state.loss, state.gap)
-    if not len(anchors):
-        return [gap]
-    n, n_explained = data.shape[0], coefficients.shape[1]
-    if n_explained < n:
-        sentence = f"{gap.sentence} It explains {n_explained} of the {n} samples."
-        gap = replace(gap, sentence=sentence)
-    statements = [gap, conditioning_statement(to_float64(data.take_rows(anchors)))]
-    if n_explained == n:
-        statements.append(support_statement(*support_outside(coefficients, anchors)))
-    return statements
 
 
 def evenly_spaced(n: int, most: int) -> IntArray:

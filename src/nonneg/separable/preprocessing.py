@@ -58,19 +58,23 @@ def prepared(
 
 def keep_energy(points: Prepared, share: float) -> Prepared:
     """Keep the samples with the largest norms that together hold a fraction of the squared norm."""
-    squares = _squares(points.data)
+    rows = largest_rows(squared_norms(points.data), share)
+    return points.with_rows(rows, energy={"share": share, "n_kept": len(rows)})
+
+
+def largest_rows(squares: Any, share: float) -> IntArray:
+    """Return the rows with the largest squared norms that together hold a fraction of their sum."""
     order = np.argsort(-squares, kind="stable")
     sums = np.cumsum(squares[order])
     n_kept = int(np.searchsorted(sums, share * sums[-1] * (1.0 - 1e-12))) + 1
-    rows = np.sort(order[: min(n_kept, len(order))])
-    return points.with_rows(rows, energy={"share": share, "n_kept": len(rows)})
+    return np.sort(order[:n_kept])
 
 
 def normalize_points(points: Prepared, norm: str) -> Prepared:
     """Divide every sample by its l1 or l2 norm."""
     if norm not in ("l1", "l2"):
         raise InvalidParameterError(f"normalize must be None, 'l1' or 'l2', got {norm!r}.")
-    filled = np.flatnonzero(_squares(points.data) > 0)
+    filled = np.flatnonzero(squared_norms(points.data) > 0)
     if not len(filled):
         raise InvalidDataError("All samples are zero: nothing can be normalized. Check X.")
     details = {"norm": norm, "n_zero": points.data.shape[0] - len(filled)}
@@ -110,7 +114,8 @@ def _dense_block(block: LocalMatrix) -> tuple[tuple[()], tuple[list[Any]]]:
     return (), ([to_float64(block.dense_rows(0, block.shape[0]))],)
 
 
-def _squares(data: DataMatrix) -> Any:
+def squared_norms(data: DataMatrix) -> Any:
+    """Return the squared norms of the samples."""
     _, (parts,) = data.map_reduce_rows(_block_squares, n_out=0)
     return np.concatenate(parts)
 
@@ -121,15 +126,13 @@ def _block_squares(block: LocalMatrix) -> tuple[tuple[()], tuple[list[Any]]]:
 
 def rows_of(data: DataMatrix, rows: IntArray) -> DataMatrix:
     """Return the given samples in the container of the data."""
-    if isinstance(data, LocalMatrix):
-        return (
-            as_data_matrix(data.take_rows(rows))
-            if data.container in ("dense", "array")
-            else data.select(rows)
-        )
-    if getattr(data, "array", None) is None:  # as of a view of chunks
-        return as_data_matrix(data.take_rows(rows))
-    return data.select(rows)  # type: ignore[attr-defined]
+    # A view of chunks has no array.
+    in_memory = (
+        data.container in ("dense", "array")
+        if isinstance(data, LocalMatrix)
+        else getattr(data, "array", None) is None
+    )
+    return as_data_matrix(data.take_rows(rows)) if in_memory else data.select(rows)  # type: ignore[attr-defined]
 
 
 def mean_row(data: DataMatrix) -> Any:
@@ -140,13 +143,8 @@ def mean_row(data: DataMatrix) -> Any:
 
 def _sum_rows(block: LocalMatrix) -> tuple[tuple[()], tuple[Array]]:
     xp = block.xp
-    ones = xp.ones((block.shape[0], 1), dtype=block.dtype, device=_device(block))
+    ones = block.to_device(np.ones((block.shape[0], 1)))
     return (), (xp.astype(block.transposed_times(ones), xp.float64),)
-
-
-def _device(block: LocalMatrix) -> Any:
-    array = getattr(block, "array", None)
-    return array.device if block.container == "array" and array is not None else None
 
 
 def projected(data: DataMatrix, basis: Any, *, offset: Any = None) -> DataMatrix:

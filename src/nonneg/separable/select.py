@@ -30,27 +30,12 @@ from nonneg.iteration import Progress
 from nonneg.separable.auto import number_of_anchors
 from nonneg.separable.certificate import isolated_statement, with_statements
 from nonneg.separable.preprocessing import Prepared, gathered, prepared, reduce_dimension
-from nonneg.separable.registry import METHODS, Method, checked_params, listed, not_accepted
+from nonneg.separable.registry import METHODS, checked_params, listed, not_accepted
 from nonneg.separable.result import SelectionResult
 
-DEFAULTS: dict[str, Any] = {
-    "init": None,
-    "tol": None,
-    "max_iter": None,
-    "verbose": 0,
-    "callback": None,
-    "checkpoint": None,
-}
-"""The defaults of the parameters that several methods share; all others travel in `method_params`."""
 WEIGHT_RULES = {"merit": ("paper", "printed"), "merit-exact": ("auto",), "fast-gradient": ("auto",)}
 # Squares of larger entries overflow in float64, those of smaller ones vanish.
 LARGEST, SMALLEST = 1e100, 1e-100
-
-
-def _is_weight(value: Any, names: tuple[str, ...] = ("auto",)) -> bool:
-    if isinstance(value, str):
-        return value in names
-    return is_number(value) and 0 <= value < math.inf
 
 
 # NumPy's bool is not a subclass of Python's.
@@ -59,7 +44,11 @@ VARIANTS = ("max", "rand")
 CHECKS: dict[str, tuple[str, Any]] = {
     "lam": (
         "a finite number not below 0, or a rule: 'paper' or 'printed' for 'merit', 'auto' for others",
-        lambda value: _is_weight(value, ("auto", "paper", "printed")),
+        lambda value: (
+            value in ("auto", "paper", "printed")
+            if isinstance(value, str)
+            else is_number(value) and 0 <= value < math.inf
+        ),
     ),
     "n_explained": ("None or an integer of at least 1", lambda value: value is None or is_count(value)),
     "mu": (
@@ -210,13 +199,21 @@ def select_anchors(
     name = METHODS.name_of(method)
     entry = METHODS.find(name)
     shared = {
-        "init": init, "tol": tol, "max_iter": max_iter, "verbose": verbose, "callback": callback,
-        "checkpoint": checkpoint,
+        "init": init, "tol": tol, "max_iter": max_iter, "verbose": checked_verbose(verbose) or None,
+        "callback": callback, "checkpoint": checked_checkpoint(checkpoint),
     }  # fmt: skip
-    keywords = _shared_keywords(name, entry, shared) | checked_params(name, method_params)
-    checked_verbose(verbose)
-    checked_checkpoint(checkpoint)
-    _check_arguments({**keywords, "energy": energy, "merge": merge, "centered": centered})
+    # None is left to the method, which may have a default of its own.
+    keywords = {key: value for key, value in shared.items() if value is not None}
+    for key in keywords:
+        if key not in entry.shared:
+            raise not_accepted(name, key, [other for other in METHODS if key in METHODS[other].shared])
+    keywords |= checked_params(name, method_params)
+    for key, value in {**keywords, "energy": energy, "merge": merge, "centered": centered}.items():
+        meant, possible = CHECKS.get(key, ("", lambda value: True))
+        if not possible(value):
+            raise InvalidParameterError(f"{key} must be {meant}, got {value!r}.")
+    if "variant" in keywords:
+        UnknownNameError.check("variant", keywords["variant"], VARIANTS)
     if isinstance(lam := keywords.get("lam"), str) and lam not in WEIGHT_RULES.get(name, ()):
         able = [key for key, rules in WEIGHT_RULES.items() if lam in rules]
         raise not_accepted(name, f"{lam=}", able)
@@ -235,11 +232,19 @@ def select_anchors(
             ),
         )
         _check_entries(data, name)
-        n_components = _checked_count(n_components, data)
+        if n_components is not None and checked_count("n_components", n_components) > data.shape[0]:
+            raise InvalidParameterError(
+                f"n_components={n_components} is more than the {data.shape[0]} samples that X has. Ask for "
+                "fewer."
+            )
         points = prepared(
             data, energy=energy, normalize=normalize, reduce=reduce, centered=centered, merge=merge
         )
-        _check_left(n_components, points)
+        if n_components is not None and n_components > points.data.shape[0]:
+            raise InvalidParameterError(
+                f"n_components={n_components} is more than the {points.data.shape[0]} samples that "
+                f"{listed(points.details)} left. Ask for fewer, or keep more samples."
+            )
         if entry.in_process:
             points = _gathered(points, n_components, centered)
         if centered and "reduce" not in points.details:
@@ -263,30 +268,6 @@ def select_anchors(
     return result
 
 
-def _check_arguments(values: Mapping[str, Any]) -> None:
-    for name, value in values.items():
-        if name == "variant":
-            UnknownNameError.check(name, value, VARIANTS)
-        if name in CHECKS:
-            meant, possible = CHECKS[name]
-            if not possible(value):
-                raise InvalidParameterError(f"{name} must be {meant}, got {value!r}.")
-
-
-def _shared_keywords(name: str, entry: Method, values: dict[str, Any]) -> dict[str, Any]:
-    # A parameter at its default is left to the method, which may have a default of its own.
-    keywords = {}
-    for key, value in values.items():
-        default = DEFAULTS[key]
-        untouched = value is default or (isinstance(value, str | int | float) and value == default)
-        if key in entry.shared:
-            if not (untouched and default is None):
-                keywords[key] = value
-        elif not untouched:
-            raise not_accepted(name, key, [other for other in METHODS if key in METHODS[other].shared])
-    return keywords
-
-
 def _check_entries(data: DataMatrix, name: str) -> None:
     if data.weights is not None or data.has_missing:
         raise UnsupportedError(
@@ -300,25 +281,6 @@ def _check_entries(data: DataMatrix, name: str) -> None:
         raise InvalidDataError(
             f"The largest entry of X is {largest:.3g} in size: squares of such numbers overflow or vanish. "
             "Divide X by it; the anchors stay the same."
-        )
-
-
-def _checked_count(n_components: Any, data: DataMatrix) -> int | None:
-    if n_components is None:
-        return None
-    count = checked_count("n_components", n_components)
-    if count > data.shape[0]:
-        raise InvalidParameterError(
-            f"n_components={count} is more than the {data.shape[0]} samples that X has. Ask for fewer."
-        )
-    return count
-
-
-def _check_left(n_components: int | None, points: Prepared) -> None:
-    if n_components is not None and n_components > points.data.shape[0]:
-        raise InvalidParameterError(
-            f"n_components={n_components} is more than the {points.data.shape[0]} samples that "
-            f"{listed(points.details)} left. Ask for fewer, or keep more samples."
         )
 
 
@@ -416,25 +378,27 @@ def _averages(components: Any, members: Sequence[IntArray], points: Prepared, da
     return data.to_device(np.clip(host, 0.0, None) if data.extremes()[0] >= 0 else host)
 
 
-def _init_among(init: Any, points: Prepared, data: DataMatrix, n_components: int | None, rng: Seed) -> Any:
-    """Return the initial anchors as indices of the samples that preprocessing kept; None stays None."""
-    if init is None:
-        return None
+def _init_among(init: Any, points: Prepared, data: DataMatrix, n_components: int, rng: Seed) -> Any:
+    """Return the initial anchors as indices of the samples that preprocessing kept."""
     if isinstance(init, str):
         return _found_by(init, points, data, n_components, rng)
     init = getattr(init, "anchors", init)
     rows = _checked_anchors(to_numpy(init) if hasattr(init, "device") else init, data.shape[0])
-    return rows if points.kept is None else _positions(rows, points)
+    if points.kept is None:
+        return rows
+    places = np.minimum(np.searchsorted(points.kept, rows), len(points.kept) - 1)
+    dropped = rows[points.kept[places] != rows]
+    if dropped.size:
+        steps = [name for name in points.details if name != "reduce"]
+        raise InvalidParameterError(
+            f"init names sample {dropped[0]}, which {listed(steps)} left out. Name another."
+        )
+    return places.astype(np.intp)
 
 
-def _found_by(name: str, points: Prepared, data: DataMatrix, n_components: int | None, rng: Seed) -> IntArray:
+def _found_by(name: str, points: Prepared, data: DataMatrix, n_components: int, rng: Seed) -> IntArray:
     greedy = {key: method for key, method in METHODS.items() if method.kind == "greedy"}
     UnknownNameError.check("init", name, greedy)
-    if n_components is None:
-        raise InvalidParameterError(
-            f"init={name!r} needs n_components, the number of anchors. Pass it, or the anchors themselves as "
-            "init."
-        )
     entry = METHODS.find(name)
     # Projections of nonnegative samples are accepted, as they are in a search.
     if not entry.signed and data.extremes()[0] < 0:
@@ -442,19 +406,6 @@ def _found_by(name: str, points: Prepared, data: DataMatrix, n_components: int |
         raise UnsupportedError(f"init={name!r} does not accept negative entries, but X has some; {able} do.")
     anchors: IntArray = entry.run(points.data, n_components, **({"rng": rng} if entry.seeded else {})).anchors
     return anchors
-
-
-def _positions(rows: IntArray, points: Prepared) -> IntArray:
-    origin = points.kept
-    assert origin is not None
-    places = np.minimum(np.searchsorted(origin, rows), len(origin) - 1)
-    dropped = rows[origin[places] != rows]
-    if dropped.size:
-        steps = [name for name in points.details if name != "reduce"]
-        raise InvalidParameterError(
-            f"init names sample {dropped[0]}, which {listed(steps)} left out. Name another."
-        )
-    return places.astype(np.intp)
 
 
 def _checked_anchors(init: Any, n_points: int) -> IntArray:

@@ -58,8 +58,14 @@ def smoothed_spa(data: DataMatrix, n_components: int, *, n_members: int | str = 
     for step, score in enumerate(scores):
         history.record(step + 1, time.perf_counter() - started, {"score": score})
     vertices = _medians(points, members)
+    # The most extreme sample is more often a pure one than the sample nearest to the median. None stands for
+    # two vertices.
+    places: list[int] = []
+    for rows in members:
+        free = [int(row) for row in rows if int(row) not in places]
+        places.append(free[0] if free else int(rows[0]))
     return SelectionResult(
-        anchors=reduced.rows[_distinct_extremes(members)],
+        anchors=reduced.rows[places],
         method="smoothed-spa",
         history=history,
         scores=np.asarray(scores),
@@ -120,16 +126,6 @@ def _largest_places(along: FloatArray, p: int) -> IntArray:
 
 def _medians(points: FloatArray, members: list[IntArray]) -> FloatArray:
     return np.stack([np.median(points[rows], axis=0) for rows in members])
-
-
-def _distinct_extremes(members: list[IntArray]) -> IntArray:
-    # The most extreme sample is more often a pure one than the sample nearest to the median. None stands for
-    # two vertices.
-    places: list[int] = []
-    for rows in members:
-        free = [int(row) for row in rows if int(row) not in places]
-        places.append(free[0] if free else int(rows[0]))
-    return np.asarray(places, dtype=np.intp)
 
 
 def best_lift(vertices: FloatArray) -> tuple[FloatArray, float]:
@@ -196,7 +192,10 @@ def reduced_points(data: DataMatrix, n_vertices: int) -> ReducedPoints:
         return reduced
     rows = reduced.rows
     for _ in range(MAX_ROUNDS):
-        extreme = _extremes(reduced.points)
+        # Those that successive projections could select.
+        lifted = _lifted(reduced.points)
+        n, steps = min(N_EXTREME, len(lifted)), _residual_steps(lifted, lifted.shape[1])
+        extreme = np.unique(np.concatenate([np.argpartition(-squares, n - 1)[:n] for squares in steps]))
         counts = neighbor_counts(reduced.points, reduced.points[extreme], reduced.isolation_radius)
         far = extreme[counts <= MIN_NEIGHBORS]
         if not len(far) or len(rows) - len(far) <= n_vertices:
@@ -259,14 +258,6 @@ def _residual_steps(points: FloatArray, n_steps: int) -> Iterator[FloatArray]:
             return
         direction = residuals[best] / math.sqrt(squares[best])
         residuals -= np.outer(residuals @ direction, direction)
-
-
-def _extremes(points: FloatArray) -> IntArray:
-    # Those that successive projections could select.
-    lifted = _lifted(points)
-    n = min(N_EXTREME, len(points))
-    steps = _residual_steps(lifted, lifted.shape[1])
-    return np.unique(np.concatenate([np.argpartition(-squares, n - 1)[:n] for squares in steps]))
 
 
 def neighbor_counts(points: FloatArray, centers: FloatArray, radius: float) -> IntArray:

@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.leastsquares.simplex import simplex_least_squares
-from nonneg.separable.greedy import GreedyRule, accurate_squares, relative_floor, select_greedily
+from nonneg.separable.greedy import GreedyRule, accurate_squares, select_greedily
 from nonneg.separable.result import SelectionResult
 from nonneg.separable.spa import TIE_TOL
 
@@ -19,12 +19,6 @@ def snpa(data: DataMatrix, n_components: int, *, tie_tol: float = TIE_TOL) -> Se
     # One pass over the data per anchor, one product with a vector; then the weights of every sample,
     # nonnegative with a sum of at most one, are solved for exactly in Gram form (the origin is one more
     # vertex of a simplex). Gillis (2014), SIAM J. Imaging Sciences 7(2), Algorithm SNPA.
-    return select_greedily(
-        data, n_components, _rule(tie_tol), method="snpa", relative_floor=relative_floor(data)
-    )
-
-
-def _rule(tie_tol: float) -> GreedyRule:
     anchors: list[Array] = []
 
     def shared(row: Array, n_picks: int) -> dict[str, Any]:
@@ -32,7 +26,8 @@ def _rule(tie_tol: float) -> GreedyRule:
         anchors.append(xp.astype(row, xp.float64))
         return {"vertices": xp.stack(anchors, axis=0), "tie_tol": tie_tol}
 
-    return GreedyRule(begin=_begin, advance=_advance, shared=shared, n_kept=4, tie_break=(1, tie_tol))
+    rule = GreedyRule(begin=_begin, advance=_advance, shared=shared, n_kept=4, tie_break=(1, tie_tol))
+    return select_greedily(data, n_components, rule, method="snpa")
 
 
 def _begin(block: LocalMatrix) -> tuple[tuple[Array, ...], Array]:

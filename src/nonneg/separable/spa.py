@@ -8,13 +8,7 @@ from array_api_compat import array_namespace
 
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.separable.greedy import (
-    GreedyRule,
-    GrowingBasis,
-    accurate_squares,
-    relative_floor,
-    select_greedily,
-)
+from nonneg.separable.greedy import GreedyRule, GrowingBasis, accurate_squares, select_greedily
 from nonneg.separable.result import SelectionResult
 
 # Squared residuals that agree to this fraction are tied: far above rounding, far below real differences.
@@ -28,25 +22,20 @@ def spa(data: DataMatrix, n_components: int, *, tie_tol: float = TIE_TOL) -> Sel
     # selection needs, the residuals of the candidates are recomputed. Araujo et al. (2001), Chemometrics and
     # Intelligent Laboratory Systems 57(2). Gillis & Vavasis (2014), IEEE Trans. Pattern Anal. Mach. Intell.
     # 36(4), Algorithm 1.
-    return select_greedily(
-        data, n_components, projection_rule(tie_tol), method="spa", relative_floor=relative_floor(data)
-    )
-
-
-def projection_rule(tie_tol: float) -> GreedyRule:
-    """Return the scoring rule of successive projections."""
     basis = GrowingBasis()
 
     def shared(row: Array, n_picks: int) -> dict[str, Any]:
         direction = basis.extended(array_namespace(row), row)
         return {"direction": direction, "basis": basis.matrix, "tie_tol": tie_tol}
 
-    return GreedyRule(
-        begin=_squared_norms, advance=_projected, shared=shared, n_kept=2, tie_break=(1, tie_tol)
+    rule = GreedyRule(
+        begin=squared_norms, advance=_projected, shared=shared, n_kept=2, tie_break=(1, tie_tol)
     )
+    return select_greedily(data, n_components, rule, method="spa")
 
 
-def _squared_norms(block: LocalMatrix) -> tuple[tuple[Array, Array], Array]:
+def squared_norms(block: LocalMatrix) -> tuple[tuple[Array, Array], Array]:
+    """Return the squared norms of the rows of a block, as the first state of a rule and as scores."""
     squares = block.row_powers(2.0)
     return (squares[:, None], squares[:, None]), squares
 

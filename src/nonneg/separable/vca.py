@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from nonneg._arrays import to_float64
 from nonneg._random import Seed, generator
 from nonneg._typing import Array
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
-from nonneg.separable.greedy import GreedyRule, relative_floor, select_greedily
-from nonneg.separable.preprocessing import mean_row, principal_directions, projected
+from nonneg.separable.greedy import GreedyRule, select_greedily
+from nonneg.separable.preprocessing import mean_row, principal_directions, projected, squared_norms
 from nonneg.separable.result import SelectionResult
 
 # Samples count as centered if their mean is below this fraction of their norm: rounding in single precision.
@@ -32,7 +33,10 @@ def vca(
     points = _onto_plane(data, k) if estimate > 15.0 + 10.0 * math.log10(k) else None
     plane = points is not None
     if points is None:
-        points = _with_constant(data, k)
+        directions, mean = principal_directions(data, max(1, min(k - 1, *data.shape)), centered=True)
+        points = projected(data, directions, offset=mean)
+        longest = math.sqrt(float(squared_norms(points).max()))
+        points = as_data_matrix(points.map_reduce_rows(_widened, constant=longest)[0][0])
     anchors: list[Any] = []
 
     def direction() -> Any:
@@ -51,15 +55,9 @@ def vca(
         last = n_picks >= min(points.shape[1], k)
         return {"along": np.zeros(points.shape[1]) if last else direction()}
 
-    rule = GreedyRule(
-        begin=_along, advance=_along, shared=shared, n_kept=0, first_shared={"along": direction()}
-    )
+    rule = GreedyRule(begin=partial(_along, along=direction()), advance=_along, shared=shared, n_kept=0)
     details = {"snr": estimate, "projection": "plane" if plane else "principal components"}
-    # Scores are not squared.
-    floor = math.sqrt(relative_floor(data))
-    return select_greedily(
-        points, k, rule, method="vca", squared=False, details=details, finish=False, relative_floor=floor
-    )
+    return select_greedily(points, k, rule, method="vca", squared=False, details=details, finish=False)
 
 
 def _along(block: LocalMatrix, *, along: Any) -> tuple[tuple[()], Array]:
@@ -97,19 +95,6 @@ def _scaled_to_plane(block: LocalMatrix, *, mean: Array) -> tuple[tuple[Array], 
     lengths = xp.linalg.vector_norm(rows, axis=1, keepdims=True) * xp.linalg.vector_norm(mean)
     finite = xp.abs(heights) > 64.0 * xp.finfo(heights.dtype).eps * lengths
     return (xp.where(finite, rows / xp.where(finite, heights, xp.ones_like(heights)), rows * 0.0),), ()
-
-
-def _with_constant(data: DataMatrix, k: int) -> DataMatrix:
-    directions, mean = principal_directions(data, max(1, min(k - 1, *data.shape)), centered=True)
-    points = projected(data, directions, offset=mean)
-    _, (largest,) = points.map_reduce_rows(_largest_norm, n_out=0)
-    (wider,), _ = points.map_reduce_rows(_widened, constant=max(largest))
-    return as_data_matrix(wider)
-
-
-def _largest_norm(block: LocalMatrix) -> tuple[tuple[()], tuple[list[float]]]:
-    rows = block.dense_rows(0, block.shape[0])
-    return (), ([float(block.xp.max(block.xp.linalg.vector_norm(rows, axis=1)))],)
 
 
 def _widened(block: LocalMatrix, *, constant: float) -> tuple[tuple[Array], tuple[()]]:

@@ -14,7 +14,7 @@ from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.candidates import Candidate, best_candidate, block_candidates
 from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
-from nonneg.separable.greedy import GreedyRule, accurate_squares, relative_floor, select_greedily
+from nonneg.separable.greedy import GreedyRule, accurate_squares, select_greedily
 from nonneg.separable.preprocessing import mean_row
 from nonneg.separable.result import SelectionResult
 
@@ -33,7 +33,7 @@ def xray(data: DataMatrix, n_components: int, *, variant: str = "max", rng: Seed
     # and "rand".
     search = _RaySearch(data, generator(rng) if variant == "rand" else None)
     rule = GreedyRule(begin=_begin, advance=_advance, shared=search.shared, n_kept=4, refine=search.refine)
-    result = select_greedily(data, n_components, rule, method="xray", relative_floor=relative_floor(data))
+    result = select_greedily(data, n_components, rule, method="xray")
     return replace(result, n_passes=(result.n_passes or 0) + search.n_passes)
 
 

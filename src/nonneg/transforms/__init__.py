@@ -7,8 +7,8 @@ rotates the transform by a quasi-Newton step over orthogonal matrices (`rotation
 
 How a call runs: `learn` and `joint_diagonalization` check the parameters; `initialization` draws the
 restarts, a batch that is the first axis of all arrays; `reduction` leaves out directions that no frame has;
-`loop` runs the batch; `dispatch` chooses what makes an iteration: the array code of `steps`, compiled kernels
-for small problems; `restarts` keeps the best, and `certificate` says what is known about it.
+`loop` runs the batch and chooses what makes an iteration: the array code of `steps`, compiled kernels for
+small problems; `restarts` keeps the best, and `certificate` says what is known about it.
 `selection` learns from a part of the frames and lets the others choose between learned and fixed transforms.
 """
 

@@ -141,7 +141,13 @@ def frame_covariances(Y: Any) -> FrameCovariances:
     Y = checked_frames(Y)
     S, N, _ = Y.shape
     xp = array_namespace(Y)
-    _check_silence(xp, Y)
+    if not bool(xp.any(Y != 0)):
+        raise InvalidDataError("All frames are silent (zeros): there is nothing to learn from.")
+    if not bool(xp.any(Y[..., :1] != Y)):
+        raise InvalidDataError(
+            "Every frame is constant: they span only one direction, for which no transform needs to be "
+            "learned. Check how the signal was read and framed."
+        )
     check_unit(float(xp.max(xp.abs(Y))), str(Y.dtype), "The largest sample")
     scaled = Y / S**0.5
     if S == 1:
@@ -306,16 +312,6 @@ def _check_finite(xp: Namespace, Y: Array, axes: tuple[str, str, str]) -> None:
         f"Expected finite numbers, without NaN or infinity: got {float(to_float64(Y)[tuple(where)])} at "
         f"{place}. Repair or leave out the {'frame' if 'frame' in axes else axes[0]}."
     )
-
-
-def _check_silence(xp: Namespace, Y: Array) -> None:
-    if not bool(xp.any(Y != 0)):
-        raise InvalidDataError("All frames are silent (zeros): there is nothing to learn from.")
-    if not bool(xp.any(Y[..., :1] != Y)):
-        raise InvalidDataError(
-            "Every frame is constant: they span only one direction, for which no transform needs to be "
-            "learned. Check how the signal was read and framed."
-        )
 
 
 def check_unit(size: float, dtype: str, what: str) -> None:

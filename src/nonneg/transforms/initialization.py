@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
-from array_api_compat import device as device_of
 
-from nonneg._arrays import to_float64
+from nonneg._arrays import to_device, to_float64
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray
 from nonneg.exceptions import InvalidParameterError, NegativeDataError, ShapeError, UnknownNameError
@@ -39,25 +37,12 @@ def initial_state(
             if components is not None and activations is not None:
                 factors = activations[place], components[place]
         inits.append((transform, *(factors or (None, None))))
-    return _state(data, *(_stacked(part) for part in zip(*inits, strict=True)))
-
-
-def _state(data: FrameCovariances, transform: Any, activations: Any, components: Any) -> TransformState:
-    """Convert initializations to the array type and device of the data."""
-    xp = array_namespace(data.virtual)
-
-    def converted(array: Any) -> Any:
-        if array is None:
-            return None
-        return xp.asarray(array, dtype=data.virtual.dtype, device=device_of(data.virtual))
-
-    transform = converted(transform)
-    return TransformState(
-        transform,
-        transformed_frames(data, transform),
-        converted(activations),
-        converted(components),
+    # One batch of each part, as the arrays of the data are.
+    Phi, W, H = (
+        None if parts[0] is None else to_device(np.stack(parts), data.virtual, data.virtual.dtype)
+        for parts in zip(*inits, strict=True)
     )
+    return TransformState(Phi, transformed_frames(data, Phi), W, H)
 
 
 def random_factors(n: int, m: int, k: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
@@ -73,10 +58,6 @@ def dct_matrix(m: int) -> FloatArray:
     matrix: FloatArray = np.sqrt(2.0 / m) * np.cos(np.pi * (index + 0.5) * index[:, None] / m)
     matrix[0] /= np.sqrt(2.0)
     return matrix
-
-
-def _stacked(parts: tuple[Any, ...]) -> Any:
-    return None if parts[0] is None else np.stack(parts)
 
 
 def _given(init: Any, m: int, n: int, k: int | None) -> tuple[Any, Any, Any]:

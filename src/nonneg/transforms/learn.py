@@ -137,7 +137,10 @@ def learn_transform(
         if method == "dct" and not isinstance(init, tuple | list):
             init = "dct"
         elif isinstance(init, str) and init == "jd":
-            init = _diagonalizers(data, options.eps0, n_init, rng) if method == "tl" else None
+            init = None
+            if method == "tl":  # a joint diagonalizer for every restart
+                first = joint_diagonalize(data, eps0=options.eps0, max_iter=JD_ITERATIONS, rng=rng)
+                init = np.repeat(to_numpy(first.transform)[None], n_init, axis=0)
         if cross_initialize and method != "dct":
             shared = ("n_nmf_updates", "n_rotation_updates")
             common = {name: params[name] for name in shared if name in params}
@@ -159,9 +162,3 @@ def learn_transform(
             return best_jd([loop.run("jd", inits, work, options)], inits, work, options, loop)
         batch = loop.run("tl", inits, work, options, method)
         return replace(best_tl([batch], work, options), method=method)
-
-
-def _diagonalizers(data: FrameCovariances, eps0: float, n_init: int, rng: Seed) -> Any:
-    """Return a joint diagonalizer as the initial transform of every restart."""
-    diagonalization = joint_diagonalize(data, eps0=eps0, max_iter=JD_ITERATIONS, rng=rng)
-    return np.repeat(to_numpy(diagonalization.transform)[None], n_init, axis=0)

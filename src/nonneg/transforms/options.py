@@ -44,16 +44,6 @@ class TransformOptions:
             checked_count(name, getattr(self, name), least)
         UnknownNameError.check("line_search", self.line_search, LINE_SEARCHES)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the options as plain values.
-
-        Returns
-        -------
-        dict
-            By name.
-        """
-        return dict(self.__dict__)
-
 
 # Line search and trials of the paper and its authors' code.
 DEFAULTS: dict[str, dict[str, Any]] = {

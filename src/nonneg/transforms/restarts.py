@@ -193,7 +193,7 @@ def _result(
         n_iter=len(history),
         stop_reason=batches[which].run.stop_reason,
         method=method,
-        parameters=options.as_dict(),
+        parameters=dict(vars(options)),
         restarts=_summary(batches, which),
     )
 

@@ -86,8 +86,26 @@ class Framing:
 
     @property
     def weights(self) -> FloatArray:
-        """The window."""
-        return window_weights(self.window, self.frame_length)
+        """The window, found by its name or checked."""
+        length = self.frame_length
+        if isinstance(self.window, str) and self.window == "sine":
+            # scipy's "cosine" is the same, but only since it can be periodic.
+            return np.sin(np.pi * (np.arange(length) + 0.5) / length)
+        if isinstance(self.window, str | tuple):
+            try:
+                return np.asarray(get_window(self.window, length, fftbins=True), dtype=np.float64)
+            except (ValueError, TypeError) as error:
+                raise InvalidParameterError(
+                    f"window={self.window!r} is not known: {str(error).rstrip('.!')}. Use 'sine', "
+                    "'rectangular', 'hann' or ('tukey', 0.1), or give the weights."
+                ) from error
+        weights = np.asarray(self.window)
+        if weights.shape != (length,) or weights.dtype.kind not in "iuf" or not np.isfinite(weights).all():
+            raise ShapeError(
+                f"Expected a window of frame_length = {length} finite numbers, got {weights.dtype} of "
+                f"shape {weights.shape}."
+            )
+        return weights.astype(np.float64)
 
     @property
     def padding(self) -> int:
@@ -201,25 +219,3 @@ def as_recordings(signals: Any) -> FloatArray:
     if recordings.shape[1] == 0:
         raise InvalidDataError("Expected a signal with at least one sample, got an empty one.")
     return recordings if recordings.dtype == np.float32 else recordings.astype(np.float64)
-
-
-def window_weights(window: Any, length: int) -> FloatArray:
-    """Return a window by its name, or check one that is given."""
-    if isinstance(window, str) and window == "sine":
-        # scipy's "cosine" is the same, but only since it can be periodic.
-        return np.sin(np.pi * (np.arange(length) + 0.5) / length)
-    if isinstance(window, str | tuple):
-        try:
-            return np.asarray(get_window(window, length, fftbins=True), dtype=np.float64)
-        except (ValueError, TypeError) as error:
-            raise InvalidParameterError(
-                f"window={window!r} is not known: {str(error).rstrip('.!')}. Use 'sine', 'rectangular', "
-                "'hann' or ('tukey', 0.1), or give the weights."
-            ) from error
-    weights = np.asarray(window)
-    if weights.shape != (length,) or weights.dtype.kind not in "iuf" or not np.isfinite(weights).all():
-        raise ShapeError(
-            f"Expected a window of frame_length = {length} finite numbers, got {weights.dtype} of shape "
-            f"{weights.shape}."
-        )
-    return weights.astype(np.float64)

@@ -59,14 +59,11 @@ def checked_training(training: Any) -> dict[str, list[FloatArray]]:
         )
     checked_names(list(training), "training")
     return {
-        name: [checked_recordings(one) for one in (solo if _is_list(solo) else [solo])]
+        name: [checked_recordings(one) for one in solo]
+        if isinstance(solo, Sequence) and len(solo) > 0 and np.ndim(solo[0]) > 0
+        else [checked_recordings(solo)]
         for name, solo in training.items()
     }
-
-
-def _is_list(signals: Any) -> bool:
-    """Tell a list of signals from one array or one signal."""
-    return isinstance(signals, Sequence) and len(signals) > 0 and np.ndim(signals[0]) > 0
 
 
 def check_sound(recordings: FloatArray, frame_length: int, called: str = "recording") -> None:

@@ -156,14 +156,6 @@ class Model:
         return Certificate((stationarity_statement(of_W, of_H, loss=loss),))
 
 
-def noise_factors(V: FloatArray, k: int, random: np.random.Generator) -> Factors:
-    """Return factors to begin with: noise around the mean spectrum and the loudness."""
-    H = random.uniform(0.5, 1.5, (k, V.shape[1])) * V.mean(axis=0)
-    H /= np.maximum(H.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    W = random.uniform(0.5, 1.5, (len(V), k)) * V.sum(axis=1, keepdims=True) / k
-    return Factors(W.astype(V.dtype), H.astype(V.dtype))
-
-
 def fit_spectrogram(
     V: FloatArray, k: int, continuity: float, search: dict[str, Any], *, name: str = "stft"
 ) -> tuple[NMF, FloatArray]:
@@ -173,9 +165,14 @@ def fit_spectrogram(
     variables, so that activations are fitted to the same model with fewer numbers. Templates in bins follow.
     """
     bands = pooled(V)
+    k = checked_rank(k, V.shape, "SourceSeparation")
     model, best = Model(bands, continuity), None
     for number, random in enumerate(generator(search["random_state"]).spawn(search["n_init"])):
-        initial = noise_factors(bands, checked_rank(k, V.shape, "SourceSeparation"), random)
+        # Noise around the mean spectrum and the loudness.
+        H = random.uniform(0.5, 1.5, (k, bands.shape[1])) * bands.mean(axis=0)
+        H /= np.maximum(H.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        W = random.uniform(0.5, 1.5, (len(bands), k)) * bands.sum(axis=1, keepdims=True) / k
+        initial = Factors(W.astype(bands.dtype), H.astype(bands.dtype))
         key = (continuity, bands, initial.W, initial.H)
         run = model.run(initial, **_loop(search, f"{name}-{number}", *key))
         if best is None or run.history.loss[-1] < best.history.loss[-1]:

@@ -10,7 +10,7 @@ import scipy.sparse.linalg as sla
 
 from nonneg._random import Seed, generator
 from nonneg._ties import fixed_vectors
-from nonneg._typing import FloatArray, IntArray, SparseMatrix
+from nonneg._typing import FloatArray, SparseMatrix
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidDataError, InvalidParameterError
 
@@ -60,7 +60,13 @@ def leading_eigenvectors(
         values, vectors = np.linalg.eigh(adjacency.toarray())
     else:
         values, vectors = _lanczos(adjacency, k, "LA" if spectrum == "algebraic" else "LM", rng)
-    order = _leading_first(values, spectrum)[:k]
+    order = np.argsort(-values, kind="stable")
+    if spectrum != "algebraic":
+        # A bipartite graph has them in pairs that differ in sign alone, equal up to rounding: the one above 0
+        # comes first.
+        step = NO_VALUE * float(np.abs(values).max()) or 1.0
+        order = np.lexsort((-values, -np.round(np.abs(values) / step)))
+    order = order[:k]
     values, vectors = values[order], vectors[:, order]
     scale = float(np.abs(values).max())
     n_values = int(np.count_nonzero(np.abs(values) > NO_VALUE * scale))
@@ -72,15 +78,6 @@ def leading_eigenvectors(
     vectors = np.ascontiguousarray(fixed_vectors(values, vectors))
     residual = float(np.linalg.norm(adjacency @ vectors - vectors * values, axis=0).max()) / scale
     return Eigenpairs(values, vectors, residual)
-
-
-def _leading_first(values: FloatArray, spectrum: str) -> IntArray:
-    """Return the order of the eigenvalues; of two that differ in sign alone the one above 0 comes first."""
-    if spectrum == "algebraic":
-        return np.argsort(-values, kind="stable")
-    # A bipartite graph has them in pairs, equal up to rounding.
-    step = NO_VALUE * float(np.abs(values).max()) or 1.0
-    return np.lexsort((-values, -np.round(np.abs(values) / step)))
 
 
 def _lanczos(adjacency: SparseMatrix, k: int, which: str, rng: Seed) -> tuple[FloatArray, FloatArray]:

@@ -161,9 +161,13 @@ def as_graph(
         "The graph is signed, but communities need nonnegative weights: drop the negative edges "
         "(A.multiply(A > 0)), or take absolute values (abs(A)).",
     )
-    directed = kind == "directed" or (kind == "auto" and not is_symmetric(adjacency))
-    if not directed:
-        adjacency = _symmetric(adjacency)
+    symmetric = is_symmetric(adjacency)
+    directed = kind == "directed" or (kind == "auto" and not symmetric)
+    if not directed and (adjacency != (other := sp.csr_array(adjacency.T))).nnz:
+        # The weights of both directions are added where they differ by more than rounding; a loop is one
+        # edge, not two that meet.
+        loops = sp.diags_array(adjacency.diagonal())
+        adjacency = tidy((adjacency + other) * 0.5 if symmetric else adjacency + other - loops)
     n_loops = int(np.count_nonzero(adjacency.diagonal()))
     if n_loops and self_loops == "drop":
         warn_user(
@@ -218,17 +222,6 @@ def _frame_names(graph: Any) -> tuple[str, ...] | None:
             "Reorder them, for example with frame.loc[frame.columns]."
         )
     return names
-
-
-def _symmetric(adjacency: SparseMatrix) -> SparseMatrix:
-    """Add the weights of both directions, where they differ."""
-    other = sp.csr_array(adjacency.T)
-    if not (adjacency != other).nnz:
-        return adjacency
-    if is_symmetric(adjacency):
-        return tidy((adjacency + other) * 0.5)
-    # A loop is one edge, not two that meet.
-    return tidy(adjacency + other - sp.diags_array(adjacency.diagonal()))
 
 
 class Joined(NamedTuple):

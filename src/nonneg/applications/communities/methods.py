@@ -20,6 +20,7 @@ from nonneg.applications.communities.eigenvectors import (
 )
 from nonneg.applications.method_entries import ApplicationMethod, anchor_parameters
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegError
+from nonneg.separable.preprocessing import largest_rows
 from nonneg.separable.registry import METHODS as ANCHOR_METHODS
 from nonneg.separable.registry import split_params
 from nonneg.separable.result import SelectionResult
@@ -101,11 +102,7 @@ class CommunityMethod(ApplicationMethod):
 
 def energetic_nodes(vectors: FloatArray, energy: float) -> IntArray:
     """Return the nodes with the longest rows that together hold a share of the squared norm."""
-    squares = np.einsum("ij,ij->i", vectors, vectors)
-    order = np.argsort(-squares, kind="stable")
-    sums = np.cumsum(squares[order])
-    n_kept = int(np.searchsorted(sums, energy * sums[-1] * (1.0 - 1e-12))) + 1
-    return np.sort(order[:n_kept])
+    return largest_rows(np.einsum("ij,ij->i", vectors, vectors), energy)
 
 
 def _anchors(name: str, pairs: Eigenpairs, problem: Problem, keywords: Mapping[str, Any]) -> SelectionResult:

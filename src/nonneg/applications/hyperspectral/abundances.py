@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -44,24 +43,22 @@ class Mixtures:
         mixtures = cls(maps, np.full(size, np.nan, dtype=dtype), np.zeros((m, m)))
         counter = StepCounter("Unmixing", int(pixels.mask.sum()), verbose)
         for places, spectra in pixels.blocks():
-            mixtures._add(places, spectra, endmembers, constraint)
+            weights = weights_of(spectra, endmembers, constraint)
+            entries = np.asarray(spectra, dtype=np.float64)
+            residuals = entries - weights @ endmembers
+            squares, norms = (np.einsum("pb,pb->p", rows, rows) for rows in (residuals, entries))
+            mixtures.gram += entries.T @ entries
+            mixtures.squared_residual += float(squares.sum())
+            mixtures.n_pixels += len(norms)
+            longest = math.sqrt(float(norms.max(initial=0.0)))
+            mixtures.largest_norm = max(mixtures.largest_norm, longest)
+            mixtures.residuals[places] = np.sqrt(squares / norms)
+            if constraint == "normalized":
+                sums = weights.sum(axis=1, keepdims=True)
+                weights = weights / np.where(sums > 0, sums, 1.0)
+            mixtures.maps[places] = weights
             counter.done("pixels mapped", len(places))
         return mixtures
-
-    def _add(self, places: Any, spectra: FloatArray, endmembers: FloatArray, constraint: str) -> None:
-        weights = weights_of(spectra, endmembers, constraint)
-        entries = np.asarray(spectra, dtype=np.float64)
-        residuals = entries - weights @ endmembers
-        squares, norms = (np.einsum("pb,pb->p", rows, rows) for rows in (residuals, entries))
-        self.gram += entries.T @ entries
-        self.squared_residual += float(squares.sum())
-        self.n_pixels += len(norms)
-        self.largest_norm = max(self.largest_norm, math.sqrt(float(norms.max(initial=0.0))))
-        self.residuals[places] = np.sqrt(squares / norms)
-        if constraint == "normalized":
-            sums = weights.sum(axis=1, keepdims=True)
-            weights = weights / np.where(sums > 0, sums, 1.0)
-        self.maps[places] = weights
 
     @property
     def relative_error(self) -> float:

@@ -184,10 +184,15 @@ def proposed_endmembers(pixels: ImagePixels, n_endmembers: int, rng: np.random.G
         )
     smallest = min(one.score for one in candidates)
     chosen = next(one for one in candidates if (1 - TIE) * one.score <= smallest)
+    alone = "No pixel is unlike all others."
+    if len(isolated):
+        alone = f"{len(isolated)} of {len(used)} pixels were set aside: corrupt, or unlike all others."
     statements = (
         _choice_statement(chosen, candidates),
         purity_statement(judges, chosen.endmembers),
-        _isolated_statement(len(isolated), len(used)),
+        Statement(
+            "isolated-samples", alone, len(isolated), 0, Verdict.FAILS if len(isolated) else Verdict.HOLDS
+        ),
     )
     return SelectionResult(
         anchors=np.searchsorted(used, [rows[members[0]] for members in chosen.members]),
@@ -385,11 +390,3 @@ def purity_statement(pixels: FloatArray, endmembers: FloatArray) -> Statement:
     quantities = {"outside": outside, "most": most}
     verdict = Verdict.HOLDS if holds else Verdict.FAILS
     return Statement("pure-pixels", sentence, outside / most, 1.0, verdict, quantities)
-
-
-def _isolated_statement(n_isolated: int, n_pixels: int) -> Statement:
-    sentence = "No pixel is unlike all others."
-    if n_isolated:
-        sentence = f"{n_isolated} of {n_pixels} pixels were set aside: corrupt, or unlike all others."
-    verdict = Verdict.FAILS if n_isolated else Verdict.HOLDS
-    return Statement("isolated-samples", sentence, n_isolated, 0, verdict)

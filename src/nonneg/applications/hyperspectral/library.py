@@ -140,7 +140,17 @@ def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
     if not place.is_file():
         raise FileFormatError(f"{place} does not exist. Expected a spectral library: .csv or ENVI.")
     if place.suffix.lower() == ".csv":
-        names, spectra, wavelengths = _csv_library(place)
+        table = read_table(place, header=True, index=False)
+        columns = table.column_names or ()
+        if len(columns) < 2:
+            raise FileFormatError(
+                f"{place} is not a spectral library: it has a single column. Expected a header with names, "
+                "then rows of numbers that begin with the wavelength."
+            )
+        # Band numbers, as in the file of an image without wavelengths, are not wavelengths.
+        numbered = columns[0].lower() in ("band", "bands")
+        names, spectra = tuple(columns[1:]), table.X[:, 1:].T
+        wavelengths = None if numbered else table.X[:, 0]
     elif header_of(place) is not None:
         spectra, names, wavelengths = read_with("an ENVI library", place, lambda: read_envi_library(place))
     else:
@@ -148,17 +158,4 @@ def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:
     if wavelengths is not None:
         order = np.argsort(wavelengths, kind="stable")
         spectra, wavelengths = np.asarray(spectra)[:, order], np.asarray(wavelengths)[order]
-    return SpectralLibrary(tuple(names), spectra, wavelengths)
-
-
-def _csv_library(path: Path) -> tuple[Any, Any, Any]:
-    table = read_table(path, header=True, index=False)
-    names = table.column_names or ()
-    if len(names) < 2:
-        raise FileFormatError(
-            f"{path} is not a spectral library: it has a single column. Expected a header with names, then "
-            "rows of numbers that begin with the wavelength."
-        )
-    # Band numbers, as in the file of an image without wavelengths, are not wavelengths.
-    numbered = names[0].lower() in ("band", "bands")
-    return names[1:], table.X[:, 1:].T, None if numbered else table.X[:, 0]
+    return SpectralLibrary(names, spectra, wavelengths)

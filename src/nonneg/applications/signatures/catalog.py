@@ -36,8 +36,14 @@ SUBSTITUTION_COLORS = {
 _PLACES = {name: at for at, name in enumerate(CHANNELS)}
 
 
-def read_catalog(X: Any) -> tuple[FloatArray, list[str] | None, bool]:
-    """Return counts with samples in rows and COSMIC's order in columns, the names of samples, and the layout.
+def read_catalog(X: Any) -> tuple[FloatArray, list[str] | None]:
+    """Return counts with samples in rows and COSMIC's order in columns, and the names of samples."""
+    table, samples = _by_channels(X, "counts")
+    return _checked(table), samples
+
+
+def _by_channels(X: Any, what: str) -> tuple[Any, list[str] | None]:
+    """Return a table with COSMIC's order of the channels in columns, and the names of its rows.
 
     A data frame names its channels, in rows (COSMIC's layout, 96 x n) or in columns, in any order. An array
     has the 96 channels of COSMIC's order in rows or, if it does not have 96 rows, in columns.
@@ -46,21 +52,16 @@ def read_catalog(X: Any) -> tuple[FloatArray, list[str] | None, bool]:
         names = [[str(name).strip() for name in axis] for axis in (X.index, X.columns)]
         known = [sum(name in _PLACES for name in axis) for axis in names]
         in_rows = known[0] >= known[1]
-        order = _places(names[0] if in_rows else names[1])
-        samples = names[1] if in_rows else names[0]
         table = X.to_numpy()
-    else:
-        with as_data_errors():
-            table = checked_indices(X).toarray() if hasattr(X, "toarray") else np.asarray(X)
-        samples = None
-        if table.ndim != 2 or len(CHANNELS) not in table.shape:
-            raise ShapeError(
-                "Expected counts of 96 mutation types x n samples, as in COSMIC's tables, or n x 96, got an "
-                f"array of shape {table.shape}."
-            )
-        in_rows, order = table.shape[0] == len(CHANNELS), np.arange(len(CHANNELS))
-    counts = np.ascontiguousarray(table.T if in_rows else table)
-    return _checked(counts[:, order]), samples, in_rows
+        return (table.T if in_rows else table)[:, _places(names[not in_rows])], names[in_rows]
+    with as_data_errors():
+        table = checked_indices(X).toarray() if hasattr(X, "toarray") else np.asarray(X)
+    if table.ndim != 2 or len(CHANNELS) not in table.shape:
+        raise ShapeError(
+            f"Expected {what} of 96 mutation types x n, as in COSMIC's tables, or n x 96, got an array of "
+            f"shape {table.shape}."
+        )
+    return table.T if table.shape[0] == len(CHANNELS) else table, None
 
 
 def _places(names: Sequence[str]) -> Any:
@@ -104,23 +105,8 @@ def _checked(counts: Any, channels: Sequence[str] = CHANNELS) -> FloatArray:
 
 def read_signatures(table: Any) -> tuple[FloatArray, list[str]]:
     """Return reference signatures, one per row and summing to one, and their names."""
-    if not hasattr(table, "iloc"):
-        values = np.asarray(table, dtype=np.float64)
-        if values.ndim != 2 or len(CHANNELS) not in values.shape:
-            raise ShapeError(
-                "Expected reference signatures as a table of 96 channels, got an array of shape "
-                f"{values.shape}."
-            )
-        values = values.T if values.shape[0] == len(CHANNELS) else values
-        names = [str(at) for at in range(len(values))]
-    else:
-        rows = [str(name).strip() for name in table.index]
-        in_rows = sum(name in _PLACES for name in rows) >= sum(str(name).strip() in _PLACES for name in table)
-        columns = [str(name).strip() for name in table.columns]
-        order = _places(rows if in_rows else columns)
-        values = np.asarray(table.to_numpy().T if in_rows else table.to_numpy(), dtype=np.float64)[:, order]
-        names = columns if in_rows else rows
-    return _normalized(values), names
+    values, names = _by_channels(table, "reference signatures")
+    return _normalized(values), names or [str(at) for at in range(len(values))]
 
 
 def _normalized(table: Any) -> FloatArray:
@@ -155,6 +141,6 @@ def read_aligned(X: Any, reference: Any) -> tuple[FloatArray, FloatArray, list[s
                 tables.append(table.loc[sorted(shared)].to_numpy().T)
                 names.append([str(name).strip() for name in table.columns])
             return _checked(tables[0], sorted(shared)), _normalized(tables[1]), names[0], names[1]
-    counts, samples, _ = read_catalog(X)
+    counts, samples = read_catalog(X)
     signatures, known = read_signatures(reference)
     return counts, signatures, samples or [str(at) for at in range(len(counts))], known

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from nonneg._random import Seed, generator
-from nonneg._typing import FloatArray
 from nonneg.applications.signatures.catalog import read_signatures
 
 THRESHOLD = 0.85
@@ -71,26 +70,15 @@ def match_signatures(
     """
     known, names = read_signatures(reference)
     unit = known / np.linalg.norm(known, axis=1, keepdims=True)
-    random = generator(rng)
-    return [_match(at, row, unit, names, threshold, random) for at, row in enumerate(np.asarray(signatures))]
-
-
-def _match(
-    at: int, row: FloatArray, unit: FloatArray, names: list[str], threshold: float, rng: np.random.Generator
-) -> SignatureMatch:
-    row = row / max(float(np.linalg.norm(row)), np.finfo(float).tiny)
-    cosines = unit @ row
-    order = np.argsort(-cosines, kind="stable")
-    shuffled = np.array([row[rng.permutation(len(row))] for _ in range(_N_SHUFFLED)])
-    chance = float(np.quantile((shuffled @ unit.T).max(axis=1), _QUANTILE))
-    best, second = order[0], order[min(1, len(order) - 1)]
-    matched = cosines[best] >= threshold and cosines[best] > chance
-    return SignatureMatch(
-        at,
-        names[best] if matched else None,
-        names[best],
-        float(cosines[best]),
-        names[second],
-        float(cosines[second]),
-        chance,
-    )
+    random, matches = generator(rng), []
+    for at, row in enumerate(np.asarray(signatures)):
+        row = row / max(float(np.linalg.norm(row)), np.finfo(float).tiny)
+        cosines = unit @ row
+        order = np.argsort(-cosines, kind="stable")
+        shuffled = np.array([row[random.permutation(len(row))] for _ in range(_N_SHUFFLED)])
+        chance = float(np.quantile((shuffled @ unit.T).max(axis=1), _QUANTILE))
+        best, second = order[0], order[min(1, len(order) - 1)]
+        name = names[best] if cosines[best] >= threshold and cosines[best] > chance else None
+        nearest, other = ((names[place], float(cosines[place])) for place in (best, second))
+        matches.append(SignatureMatch(at, name, *nearest, *other, chance))
+    return matches

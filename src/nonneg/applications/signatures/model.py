@@ -155,7 +155,7 @@ class MutationalSignatures(SavableEstimator):
         MutationalSignatures
             The fitted estimator.
         """
-        counts, names, _ = read_catalog(X)
+        counts, names = read_catalog(X)
         occurring = counts.sum(axis=0) > 0
         used = counts[counts.sum(axis=1) > 0][:, occurring]
         if not used.size:
@@ -229,7 +229,7 @@ class MutationalSignatures(SavableEstimator):
         """
         check_is_fitted(self, "consensus_")
         self.consensus_.use_rank(n_signatures)
-        counts, _, _ = read_catalog(X)
+        counts, _ = read_catalog(X)
         self._take(counts, counts.sum(axis=0) > 0)
         return self
 
@@ -264,22 +264,6 @@ class MutationalSignatures(SavableEstimator):
         """
         return self.fit(X, y).exposures_
 
-    def _signature_draws(self) -> FloatArray:
-        """Return the signatures of the restarts, in the order of `signatures_`."""
-        consensus = self.consensus_
-        (draws,) = (rank.draws for rank in consensus.ranks_ if rank.n_components == consensus.n_components_)
-        if draws is None or not len(draws):
-            warnings.warn(
-                "The model does not contain the signatures of single restarts, so the intervals reflect the "
-                "uncertainty of the counts alone. Fit it again to include that of the signatures.",
-                NonnegWarning,
-                stacklevel=3,
-            )
-            return self.signatures_[None]
-        whole = np.zeros((*draws.shape[:2], len(CHANNELS)))
-        whole[:, :, self.channels_found_] = draws
-        return whole
-
     def _exposures(self, counts: FloatArray, signatures: FloatArray | None = None) -> FloatArray:
         signatures = np.asarray(self.signatures_ if signatures is None else signatures, dtype=np.float64)
         W, _ = encode(as_data_matrix(counts), signatures.T.copy(), beta=1.0, penalties=Penalties())
@@ -310,9 +294,20 @@ class MutationalSignatures(SavableEstimator):
         models saved before files included the signatures of restarts; a warning says so.
         """
         check_is_fitted(self, "consensus_")
-        counts, _, _ = read_catalog(X)
+        counts, _ = read_catalog(X)
         random = generator(rng)
-        draws = self._signature_draws()
+        consensus, draws = self.consensus_, self.signatures_[None]
+        (known,) = (rank.draws for rank in consensus.ranks_ if rank.n_components == consensus.n_components_)
+        if known is not None and len(known):
+            draws = np.zeros((*known.shape[:2], len(CHANNELS)))
+            draws[:, :, self.channels_found_] = known
+        else:
+            warnings.warn(
+                "The model does not contain the signatures of single restarts, so the intervals reflect the "
+                "uncertainty of the counts alone. Fit it again to include that of the signatures.",
+                NonnegWarning,
+                stacklevel=2,
+            )
         turns = random.permutation(len(draws))
 
         def exposures(drawn: FloatArray, number: int) -> FloatArray:

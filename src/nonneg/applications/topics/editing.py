@@ -33,7 +33,11 @@ def edited(
     groups = [sorted({topic_number(model, topic) for topic in group}) for group in merge]
     groups = [group for group in groups if len(group) > 1]
     parts = {topic_number(model, topic): into for topic, into in (split or {}).items()}
-    names = {topic_number(model, topic): _checked_name(name) for topic, name in (rename or {}).items()}
+    names: dict[int, str | None] = {}
+    for topic, name in (rename or {}).items():
+        if name is not None and (not isinstance(name, str) or not name.strip()):
+            raise InvalidParameterError(f"The name of a topic must be a word or None, got {name!r}.")
+        names[topic_number(model, topic)] = None if name is None else name.strip()
     named = [*(topic for group in groups for topic in group), *parts]
     if twice := sorted({topic for topic in named if named.count(topic) > 1}):
         raise InvalidParameterError(
@@ -79,12 +83,6 @@ def topic_number(model: Any, topic: Any) -> int:
     if isinstance(topic, bool) or not isinstance(topic, int | np.integer) or not 0 <= topic < n_topics:
         raise InvalidParameterError(f"Topics are numbers from 0 to {n_topics - 1} or names, got {topic!r}.")
     return int(topic)
-
-
-def _checked_name(name: Any) -> str | None:
-    if name is not None and (not isinstance(name, str) or not name.strip()):
-        raise InvalidParameterError(f"The name of a topic must be a word or None, got {name!r}.")
-    return None if name is None else name.strip()
 
 
 def _regroup(

@@ -82,7 +82,13 @@ def topics_over_time(
         )
     periods = {name: dates[usable].to_period(code) for name, (code, _) in UNITS.items()}
     spans = {name: (period.max() - period.min()).n + 1 for name, period in periods.items()}
-    unit = _unit_of(spans, int(usable.sum())) if unit is None else unit
+    if unit is None:
+        # The finest unit whose periods can be drawn and hold enough documents; where there are too few
+        # documents, or the span is too long, the coarsest that still tells two periods apart.
+        most = min(MOST_PERIODS, int(usable.sum()) // FEWEST_DOCUMENTS)
+        several = [name for name, n_periods in spans.items() if n_periods > 1]
+        coarsest = several[-1] if several else "day"
+        unit = next((name for name in several if spans[name] <= most), coarsest)
     if spans[unit] > LIMIT:
         raise InvalidParameterError(
             f"unit={unit!r} gives {spans[unit]} periods from {dates.min()} to {dates.max()}, more than "
@@ -96,16 +102,6 @@ def topics_over_time(
         groups.size().reindex(every, fill_value=0).to_numpy(), groups.mean().reindex(every).to_numpy(),
         int(np.sum(~dated)), unreadable, int(np.sum(dated & ~usable)), list(labels),
     )  # fmt: skip
-
-
-def _unit_of(spans: dict[str, int], n_documents: int) -> str:
-    """Choose the finest unit whose periods can be drawn and hold enough documents."""
-    for unit, n_periods in spans.items():
-        if 2 <= n_periods <= min(MOST_PERIODS, n_documents // FEWEST_DOCUMENTS):
-            return unit
-    # Too few documents, or too long a span: the coarsest that still tells two periods apart.
-    several = [unit for unit, n_periods in spans.items() if n_periods > 1]
-    return several[-1] if several else "day"
 
 
 # Day or month first, as 31/12/2020, 31.12.2020 or 12-31-2020.

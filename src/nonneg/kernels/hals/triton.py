@@ -210,7 +210,7 @@ def _launch(
         out,
         matrices,
         _order(order, factor.device),
-        _number(shrink * shrink, factor.dtype, factor.device),
+        number(shrink * shrink, factor.dtype, factor.device),
         violations if todo is None else todo,
         violations,
         n_tiles,
@@ -252,8 +252,8 @@ def _order(order: tuple[int, ...], device: Any) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _number(value: float, dtype: Any, device: Any) -> Any:
-    # An argument of a kernel would be rounded to float32.
+def number(value: float, dtype: Any, device: Any) -> Any:
+    """Return a number for a kernel; as an argument it would be rounded to float32."""
     import torch
 
     return torch.full((1,), value, dtype=dtype, device=device)

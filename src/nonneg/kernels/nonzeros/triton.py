@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nonneg._arrays import from_torch
+from nonneg.kernels.hals.triton import number
 from nonneg.kernels.nonzeros.array_api import RatioSums
 from nonneg.kernels.sparse_products.triton import (
     added_parts,
@@ -208,12 +209,6 @@ if triton is not None:
         tl.store(out + row * K * K + c[:, None] * K + e[None, :], total, mask=mask)
 
 
-def _number(value: float, like: Any) -> Any:
-    import torch
-
-    return torch.full((1,), value, dtype=like.dtype, device=like.device)
-
-
 def ratio_sums(
     csr: Any, A: Any, Bt: Any, lower_bound: float, weights: Any, product: bool, second: bool, logs: bool
 ) -> RatioSums:
@@ -226,10 +221,11 @@ def ratio_sums(
     width, entries, warps = tile(k, B.element_size())
     sums = [torch.empty((plan.n_parts if asked else 0, k), dtype=B.dtype, device=B.device)
             for asked in (product, second)]  # fmt: skip
+    bound = number(lower_bound, B.dtype, B.device)
     scalars = torch.empty((plan.n_parts, 2), dtype=torch.float64, device=B.device)
     if n_rows:
         _ratio_sums[(plan.n_parts,)](
-            places, columns, x, left, B, x if of_columns is None else of_columns, _number(lower_bound, B),
+            places, columns, x, left, B, x if of_columns is None else of_columns, bound,
             *sums, scalars, rows, begins,
             K=k, KP=width, BN=max(1, entries // 2), PART=part, WIDE=is_wide(B),
             WEIGHTED=of_columns is not None, PRODUCT=product, SECOND=second, LOGS=logs, num_warps=warps,
@@ -270,7 +266,7 @@ def line_search(
     most = max((last - first for *_, first, last in plan.blocks), default=0)
     # At so many entries at a time, whatever the size of the data.
     model, change = (torch.empty(most, dtype=B.dtype, device=B.device) for _ in range(2))
-    bound = _number(lower_bound, B)
+    bound = number(lower_bound, B.dtype, B.device)
     for first_row, last_row, first, last in plan.blocks:
         n_block = last_row - first_row
         split = SPLIT if last - first > LONG * n_block or plan.rows is not None else 1

@@ -201,8 +201,5 @@ def backtracking(
     return SearchResult(point, taken, best, succeeded, n_trials)
 
 
-Search = Callable[..., SearchResult]
-"""`strong_wolfe`, `backtracking`, or one that takes and returns the same."""
-
-LINE_SEARCHES: dict[str, Search] = {"wolfe": strong_wolfe, "backtracking": backtracking}
+LINE_SEARCHES: dict[str, Callable[..., SearchResult]] = {"wolfe": strong_wolfe, "backtracking": backtracking}
 """The searches by name."""
