@@ -97,9 +97,9 @@ def test_auto_counts_work():
     assert not devices.pays(large, 4e8, 40, 1)
     # Sparse work counts its nonzeros.
     assert not devices.pays(large, 1e6, 5, 50)
-    # A hundred restarts of a small table do what one does not.
+    # Two hundred restarts of a small table do what one does not.
     assert not devices.pays((96, 2_700), 96 * 2700.0, 20, devices.likely_iterations(1000))
-    assert devices.pays((96, 2_700), 96 * 2700.0, 20, devices.likely_iterations(1000, 100, beta=1.0))
+    assert devices.pays((96, 2_700), 96 * 2700.0, 20, devices.likely_iterations(1000, 200, beta=1.0))
 
 
 @pytest.mark.torch

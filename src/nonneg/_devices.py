@@ -24,9 +24,9 @@ from nonneg.exceptions import DeviceMemoryError, InvalidParameterError, MissingD
 # longer there, to start CUDA. The second number is for a process in which CUDA has started
 # (docs/benchmarks/gpu.md).
 LEAST_OPERATIONS, LEAST_OPERATIONS_STARTED = 1e12, 2e10
-# A fit with the default `max_iter` seldom takes more iterations. An entry takes about ten times as long on a
-# CPU if the loss has quotients and logarithms (estimated).
-LIKELY_ITERATIONS, DIVERGENCE_COST = 50, 10.0
+# The crossover was measured with so many iterations, and a fit with the default `max_iter` seldom takes more.
+# An entry takes five times as long on a CPU if the loss has quotients and logarithms, as was measured there.
+LIKELY_ITERATIONS, DIVERGENCE_COST = 50, 5.0
 # Part of the free memory that X may take: factors, their copies and products need the rest.
 PART_FOR_DATA = 0.75
 

@@ -167,6 +167,18 @@ def test_number_of_components(low_rank):
     assert NMF(50, max_iter=5, tol=0).fit(low_rank).n_components_ == 50  # between the two sides
 
 
+def test_the_tolerance_ends_a_fit_where_it_ends_scikit_learns(low_rank):
+    # From scikit-learn's initialization the first violation of large numbers is huge.
+    large = 1e4 * low_rank / low_rank.mean()
+    theirs = decomposition.NMF(4, random_state=0).fit(large)
+    same = NMF(4, init="nndsvda").fit(large)
+    assert same.n_iter_ == theirs.n_iter_ == 2
+    assert same.reconstruction_err_ < theirs.reconstruction_err_
+    ours = NMF(4).fit(large)
+    assert ours.n_iter_ == NMF(4).fit(low_rank / low_rank.mean()).n_iter_ > 2
+    assert ours.reconstruction_err_ < 0.5 * same.reconstruction_err_
+
+
 def test_transform_takes_another_precision_than_fit(low_rank):
     # scikit-learn's raises here.
     model = fitted(NMF, low_rank, n_components=3)

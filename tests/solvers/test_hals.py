@@ -79,6 +79,26 @@ def test_extrapolation_pays_on_data_where_plain_steps_crawl():
     assert losses["hals"] < losses["hals-accelerated"] < losses["hals-plain"]
 
 
+@pytest.mark.parametrize(("name", "beta"), [("hals", 2.0), ("anls", 2.0), ("kl-cd", 1.0), ("newton", 1.0)])
+def test_every_loss_has_the_published_momentum(name, beta):
+    states = []
+    run(
+        entries(beta),
+        name,
+        beta,
+        max_iter=30,
+        callback=lambda progress: states.append(progress.state) and None,
+        **initial(),
+    )
+    momenta = np.array([state.momentum for state in states])
+    growth = momenta[1:][momenta[:-1] > 0] / momenta[:-1][momenta[:-1] > 0]
+    assert momenta[0] == 0.5
+    assert momenta.max() <= 1.0
+    # It grows by at most 5%, and a rejected step divides it by 1.5 (or gives it up).
+    assert growth.max() <= 1.05 + 1e-12
+    assert growth[growth < 1 / 1.05].max(initial=0.0) <= 1 / 1.5 + 1e-12
+
+
 def test_a_rejected_extrapolation_lowers_the_momentum_and_then_gives_it_up():
     X, given = entries(2.0), initial()
     states = []

@@ -73,12 +73,11 @@ def _stability(consensus: RankConsensus) -> Statement:
 
 
 def _error(consensus: RankConsensus, resampled: bool) -> Statement:
-    if resampled:
-        sentence = "Restarts saw resampled data, so their errors cannot be compared with the consensus."
-        return Statement("consensus-error", sentence, None, MAX_EXCESS, Verdict.NOT_VERIFIABLE)
     best = float(np.sqrt(2.0 * max(consensus.best_loss, 0.0)))
-    if best == 0.0 or not np.isfinite(consensus.error / best):
+    if resampled or best == 0.0 or not np.isfinite(consensus.error / best):
         sentence = "The best restart is exact up to rounding, so errors cannot be compared."
+        if resampled:
+            sentence = "Restarts saw resampled data, so their errors cannot be compared with the consensus."
         return Statement("consensus-error", sentence, None, MAX_EXCESS, Verdict.NOT_VERIFIABLE)
     excess = consensus.error / best - 1.0
     size = f"{abs(excess):.1%} {'above' if excess >= 0 else 'below'}" if abs(excess) >= 5e-4 else "about"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -30,24 +30,15 @@ INITIAL, GROWTH, CEILING_GROWTH, DECAY = 0.5, 1.05, 1.01, 1.5
 MAX_RESTARTS = 4
 
 
-class Momentum(NamedTuple):
-    """State of the momentum schedule: fields of the solvers' states, which a checkpoint stores one by one."""
-
-    momentum: float  # fraction of the last change that is added again
-    ceiling: float  # its present limit
-    restarts: int  # rejected extrapolations in a row
-
-
-def accepted(momentum: float, ceiling: float) -> Momentum:
-    """Return the momentum after a step that lowered the loss."""
+def accepted(momentum: float, ceiling: float) -> dict[str, float]:
+    """Return what becomes of the momentum, in the state of a solver, after a step that lowered the loss."""
     ceiling = min(1.0, CEILING_GROWTH * ceiling)
-    return Momentum(min(ceiling, GROWTH * momentum) if momentum else INITIAL, ceiling, 0)
+    return {"momentum": min(ceiling, GROWTH * momentum) if momentum else INITIAL, "ceiling": ceiling}
 
 
-def rejected(momentum: float, restarts: int = 0) -> Momentum:
-    """Return the momentum after a step that raised the loss."""
-    given_up = restarts + 1 >= MAX_RESTARTS
-    return Momentum(0.0 if given_up else momentum / DECAY, momentum or 1.0, restarts + 1)
+def rejected(momentum: float) -> dict[str, float]:
+    """Return what becomes of it after a step that raised the loss."""
+    return {"momentum": momentum / DECAY, "ceiling": momentum}
 
 
 def extrapolates(momentum: Any) -> bool:
@@ -77,9 +68,9 @@ class ExtrapolatedState:
     Ht_next: Array | None = None  # the extrapolated H' with which the next iteration begins
     loss: float = float("inf")  # of the accepted pair, penalties included
     slack: float = 0.0  # what rounding may have added to it
-    momentum: float = INITIAL  # see `Momentum`
-    ceiling: float = 1.0
-    restarts: int = 0
+    momentum: float = INITIAL  # fraction of the last change that is added again
+    ceiling: float = 1.0  # its present limit
+    restarts: int = 0  # rejected extrapolations in a row
 
 
 def extrapolated_or_plain(
@@ -90,9 +81,11 @@ def extrapolated_or_plain(
     # The first iteration has nothing to extrapolate from.
     if state.momentum and state.W_plain is not None:
         momentum = state.momentum
-        faster = accepted(momentum, state.ceiling)._asdict()
-        yield changed(state, **faster, slack=0.0), advance, momentum
-        slower = changed(slower, **rejected(momentum, state.restarts)._asdict())
+        faster = accepted(momentum, state.ceiling)
+        yield changed(state, **faster, restarts=0, slack=0.0), advance, momentum
+        restarts = state.restarts + 1
+        following = {"momentum": 0.0} if restarts >= MAX_RESTARTS else {}
+        slower = changed(slower, **rejected(momentum) | following, restarts=restarts)
     changes = yield slower, advance, 0.0
     # Rounding only: keep the better pair and let the stopping rule end the run.
     better = changed(state, momentum=0.0, W_plain=state.W, Ht_plain=state.Ht)

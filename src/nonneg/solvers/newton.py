@@ -40,13 +40,8 @@ from nonneg.kernels.nonzeros import line_search, ratio_sums, row_hessians
 from nonneg.kernels.sparse_products import sampled_product
 from nonneg.losses.beta import BetaLoss, added, column_losses, over_blocks, sums_for_H, sums_for_W
 from nonneg.losses.penalties import Penalties
-from nonneg.solvers.extrapolation import (
-    LOWEST_FRACTION,
-    accepted,
-    extrapolate_bounded,
-    extrapolates,
-    rejected,
-)
+from nonneg.solvers import extrapolation
+from nonneg.solvers.extrapolation import extrapolate_bounded, extrapolates
 from nonneg.solvers.mu import update_ratio
 
 # A rejected iteration is tried again with shorter steps of the columns that became worse.
@@ -307,7 +302,7 @@ def _tiles(
         l2=shared.penalties.l2_W,
         lower_bound=shared.loss.lower_bound,
         unit=shared.unit,
-        fraction=LOWEST_FRACTION,
+        fraction=extrapolation.LOWEST_FRACTION,
         shortest=SHORTEST_STEP,
         tries=beta_kernels.TRIES,
     )
@@ -368,7 +363,7 @@ class NewtonState:
     total: Array | None = None  # the weighted sum of the rows of W
     columns: Array | None = None  # the divergence of every column
     steps: Array | None = None  # of the columns, between 0 and 1
-    momentum: float = 0.0  # see `extrapolation.Momentum`
+    momentum: float = 0.0  # see `ExtrapolatedState`
     ceiling: float = 1.0
 
 
@@ -445,9 +440,11 @@ class NewtonProblem:
         stuck = state.W_before is None and state.steps is not None
         for _ in range(1 if stuck else TRIES):
             # A momentum of zero may have been a rejected one: the schedule continues below it.
-            failed = not momentum and ceiling < 1.0
-            following = rejected(ceiling) if failed else accepted(momentum, ceiling)
-            trial = changed(begin, momentum=following.momentum, ceiling=following.ceiling)
+            below = not momentum and ceiling < 1.0
+            following = (
+                extrapolation.rejected(ceiling) if below else extrapolation.accepted(momentum, ceiling)
+            )
+            trial = changed(begin, **following)
             changes = yield trial, self.attempt, momentum
             if momentum:
                 momentum, ceiling = 0.0, momentum

@@ -11,6 +11,7 @@ from nonneg._arrays import is_float32
 from nonneg._typing import Array
 from nonneg.certificates.bounds import upper
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.certificates.stationarity import DEFAULT_THRESHOLD
 from nonneg.iteration import History
 from nonneg.transforms.covariances import FrameCovariances
 from nonneg.transforms.objective import (
@@ -26,8 +27,6 @@ from nonneg.transforms.options import TransformOptions
 from nonneg.transforms.rotations.group import orthogonality_error, skew_part
 from nonneg.transforms.state import transformed_frames
 
-# Skew gradients up to this share of the whole gradient count as stationary: a convention.
-STATIONARY = 1e-3
 # The probability with which Theorem 4's bound is stated.
 LIKELY = 0.95
 
@@ -84,16 +83,17 @@ def _gradient_statement(
     skew = skew_part(gradient)
     norm, whole = (float(xp.sqrt(xp.sum(part * part))) for part in (skew, gradient))
     share = 0.0 if whole == 0 else norm / whole
-    verdict = Verdict.HOLDS if share <= STATIONARY else Verdict.FAILS
+    # A millionth of the squared norm, as for factors.
+    verdict = Verdict.HOLDS if share <= DEFAULT_THRESHOLD else Verdict.FAILS
     # At a saddle point or a maximum the gradient vanishes too: this is no more than the first order.
     still = (
         f"To first order, small rotations of the transform do not change the objective {letter}"
-        if share <= STATIONARY
+        if share <= DEFAULT_THRESHOLD
         else f"A small rotation of the transform would still decrease the objective {letter}"
     )
     sentence = f"{still} (the skew part of its gradient is {share:.2g} of the gradient)."
     quantities = {"norm": norm / (2 * n_frames), "objective": letter}
-    return Statement("skew-gradient", sentence, share, STATIONARY, verdict, quantities)
+    return Statement("skew-gradient", sentence, share, DEFAULT_THRESHOLD, verdict, quantities)
 
 
 def descent_statement(history: History, *, single: bool) -> Statement:
