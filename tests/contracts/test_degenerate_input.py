@@ -46,6 +46,9 @@ CASES = {
 }
 """Also used with k = min(shape) and with k above the rank."""
 
+TYPES = ("float16", "integers", "bool", "nullable integers", "nullable floats", "nullable bools")
+"""Sound entries in another type, which is converted once: for one number of components."""
+
 START = np.eye(8, 6) + 0.1
 LOSSES = {"frobenius": "frobenius", "kl": "kullback-leibler", "is": "itakura-saito", "beta 1.5": 1.5}
 
@@ -119,7 +122,7 @@ def unmixing(**options):
 
 
 def separation(X, k):
-    model = applications.SourceSeparation(k, max_iter=5, random_state=0)
+    model = applications.SourceSeparation(k, n_components=3 * k, max_iter=5, random_state=0)
     return tuple(np.asarray(each) for each in model.fit_separate(np.tile(plain(X).ravel(), 20), 8000))
 
 
@@ -190,7 +193,7 @@ CALLS = {
     "factorize": lambda X, k: (lambda r: (r.W, r.H, np.array(r.loss)))(
         nonneg.factorize(X, k, max_iter=20, rng=0)
     ),
-    **{f"select_anchors, {method}": anchors(method) for method in ("auto", "spa", "merit")},
+    "select_anchors": anchors("spa"),  # other methods are those of SeparableNMF
     "purify": lambda X, k: (nonneg.purify(X, START[:k, : X.shape[1]], check_init="report", max_iter=5).H,),
     "estimate_rank": lambda X, k: (np.array(nonneg.estimate_rank(X, k_min=1, rng=0).rank),),
     "compare_ranks": compared,
@@ -221,7 +224,7 @@ PAIRS = [
 def test_a_finite_answer_or_an_error_of_the_package(case, call):
     X = CASES[case]
     before = X.copy()
-    for k in sorted({1, 2, min(X.shape), 8}):
+    for k in (2,) if case in TYPES else sorted({1, 2, min(X.shape), 8}):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of zeros, copies, clipping and iterations
             try:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse as sp
-from tests.contracts.cases import MISSING_CASES, N_ITER, close, entries, initial, run, with_forms
+from tests.contracts.cases import MISSING_CASES, N_ITER, close, entries, initial, run, run_until_settled, with_forms
 from tests.references.containers import SPARSE_TENSOR, TORCH, as_container, plain, sparse_array
 from tests.references.objectives import objective
 
@@ -64,9 +64,10 @@ def test_integer_weights_of_rows_are_repetitions(name, beta):
     if (
         beta == 2
     ):  # others share second derivatives among rows, which takes them to the same end by other steps
-        settled = {"max_iter": 2000, "tol": 0.0}
-        by_entry = run(X, name, beta, entry_weight=counts[:, None] * HOLED, **given, **settled)
-        ends = run(X, name, beta, entry_weight=HOLED, sample_weight=counts, **given, **settled)
+        by_entry = run_until_settled(
+            X, name, beta, max_iter=2000, entry_weight=counts[:, None] * HOLED, **given
+        )
+        ends = run_until_settled(X, name, beta, max_iter=2000, entry_weight=HOLED, sample_weight=counts, **given)
         assert by_entry.loss == pytest.approx(ends.loss, rel=1e-8)
 
 
@@ -97,7 +98,7 @@ def test_the_optimum_is_that_of_a_general_optimizer():
     # Both factors at once, from where the fit ended: nothing is left to gain.
     X = entries(2.0)[:8, :6]
     weights = WEIGHTS[:8, :6]
-    result = factorize(X, 2, entry_weight=weights, tol=0, max_iter=5000, rng=0)
+    result = run_until_settled(X, "hals", 2.0, k=2, entry_weight=weights, max_iter=5000)
 
     def loss(roots):
         W, H = roots[:16].reshape(8, 2) ** 2, roots[16:].reshape(2, 6) ** 2

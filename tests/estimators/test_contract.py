@@ -30,7 +30,7 @@ def test_cone_nmf(estimator, check):
     check(estimator)
 
 
-@parametrize_with_options(IntegrativeNMF(n_components=2, max_iter=20))
+@parametrize_with_options(IntegrativeNMF(n_components=2, max_iter=10))
 def test_integrative_nmf(estimator, check):
     check(estimator)
 

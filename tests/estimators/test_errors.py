@@ -51,7 +51,7 @@ def test_intervals_cover_what_was_planted_about_as_often_as_they_say(method):
 
 
 def test_the_end_of_a_displacement_is_where_the_best_fit_with_it_is_worse_by_the_quantile():
-    X, deviations, _, _ = planted(n=12, m=5)
+    X, deviations, _, _ = planted(n=8, m=4)
     model = fitted(X, deviations)
     errors = estimate_errors(model, X, uncertainty=deviations, method="displacement", level=0.9)
     allowed = scipy.stats.chi2.ppf(0.9, 1)

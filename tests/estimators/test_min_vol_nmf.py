@@ -17,7 +17,7 @@ from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeErro
 from nonneg.metrics import spectral_angles
 
 
-@parametrize_with_options(MinVolNMF(2, max_iter=10))
+@parametrize_with_options(MinVolNMF(2, max_iter=3))
 def test_follows_the_scikit_learn_contract(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

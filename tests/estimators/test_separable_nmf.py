@@ -17,8 +17,8 @@ from nonneg.exceptions import FileFormatError, InvalidParameterError, NegativeDa
 
 
 @parametrize_with_options(
-    SeparableNMF(),
     SeparableNMF(2, method="spa"),
+    SeparableNMF(),
     SeparableNMF(2, method="xray", sum_to_one=False),
     SeparableNMF(2, method="fast-gradient", random_state=0, sum_to_one=True),
 )

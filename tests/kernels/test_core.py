@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from nonneg import NMF
+from nonneg import NMF, factorize
 from nonneg._compiled import LEVELS, core, instruction_set
 from nonneg._threads import threads
 from nonneg.exceptions import NonnegError
@@ -134,16 +134,16 @@ def test_fits_from_several_threads_do_not_disturb_one_another():
 
 FIT = """
     import numpy as np
-    from nonneg import NMF
+    from nonneg import factorize
     X = np.random.default_rng(0).random((400, 30))
-    print(float(NMF(4, random_state=0, max_iter=30, tol=0).fit(X).reconstruction_err_))
+    print(factorize(X, 4, rng=0, max_iter=30, tol=0).loss)
 """
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_instruction_set_gives_the_same_answer(level):
-    expected = NMF(4, random_state=0, max_iter=30, tol=0).fit(np.random.default_rng(0).random((400, 30)))
-    assert float(run_apart(FIT, NONNEG_CORE=level)) == pytest.approx(expected.reconstruction_err_, rel=1e-9)
+    expected = factorize(np.random.default_rng(0).random((400, 30)), 4, rng=0, max_iter=30, tol=0)
+    assert float(run_apart(FIT, NONNEG_CORE=level)) == pytest.approx(expected.loss, rel=1e-9)
 
 
 def test_a_lower_level_is_taken_and_an_unknown_one_refused():
@@ -177,13 +177,13 @@ def test_a_forked_child_fits_with_threads_of_its_own():
     code = """
         import os, warnings
         import numpy as np
-        from nonneg import NMF
+        from nonneg import factorize
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
         X = np.random.default_rng(0).random((3000, 60))
-        first = NMF(8, random_state=0, max_iter=10, tol=0, n_jobs=3).fit_transform(X)
+        first = factorize(X, 8, rng=0, max_iter=10, tol=0, n_jobs=3).W
         child = os.fork()
         if child == 0:
-            again = NMF(8, random_state=0, max_iter=10, tol=0, n_jobs=3).fit_transform(X)
+            again = factorize(X, 8, rng=0, max_iter=10, tol=0, n_jobs=3).W
             os._exit(0 if np.array_equal(first, again) else 7)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     """
