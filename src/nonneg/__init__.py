@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nonneg.estimators.consensus_nmf import ConsensusNMF as ConsensusNMF
     from nonneg.estimators.errors import estimate_errors as estimate_errors
     from nonneg.estimators.integrative_nmf import IntegrativeNMF as IntegrativeNMF
+    from nonneg.estimators.laplacian import laplacian as laplacian
     from nonneg.estimators.min_vol_nmf import MinVolNMF as MinVolNMF
     from nonneg.estimators.nmf import NMF as NMF
     from nonneg.estimators.nmf import non_negative_factorization as non_negative_factorization
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from nonneg.estimators.separable_nmf import SeparableNMF as SeparableNMF
     from nonneg.estimators.transform_nmf import TransformNMF as TransformNMF
     from nonneg.io.read import open_matrix as open_matrix
-    from nonneg.losses.laplacian import laplacian as laplacian
     from nonneg.purification.purify import purify as purify
     from nonneg.rank_selection.comparison import compare_ranks as compare_ranks
     from nonneg.rank_selection.estimate import estimate_rank as estimate_rank
@@ -61,7 +61,7 @@ _HOME = {
     "factorize": "nonneg.solvers.factorize",
     "float32_products": "nonneg._devices",
     "joint_diagonalize": "nonneg.transforms",
-    "laplacian": "nonneg.losses.laplacian",
+    "laplacian": "nonneg.estimators.laplacian",
     "learn_transform": "nonneg.transforms",
     "load": "nonneg.applications.saved_models",
     "non_negative_factorization": "nonneg.estimators.nmf",

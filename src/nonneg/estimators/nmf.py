@@ -38,8 +38,7 @@ from nonneg.estimators.scaled_columns import HALF, SCALES, column_scale, dominan
 from nonneg.exceptions import DataTypeError, FileFormatError, InvalidParameterError, as_data_errors
 from nonneg.initializers.custom import check_factor
 from nonneg.initializers.registry import INITS
-from nonneg.losses.laplacian import Laplacian
-from nonneg.losses.penalties import Penalties, scaled_penalties
+from nonneg.losses.penalties import Laplacian, Penalties, scaled_penalties
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.factorize import (
     check_numbers,

@@ -24,6 +24,7 @@ from nonneg._arguments import checked_path
 from nonneg._arrays import checked_indices, to_numpy, write_npz
 from nonneg._version import __version__
 from nonneg.estimators.documentation import documented
+from nonneg.estimators.laplacian import laplacian
 from nonneg.exceptions import (
     FileFormatError,
     InvalidParameterError,
@@ -33,7 +34,7 @@ from nonneg.exceptions import (
     UnsafeFileError,
 )
 from nonneg.io.limits import check_archive
-from nonneg.losses.laplacian import Laplacian
+from nonneg.losses.penalties import Laplacian
 
 FORMAT, FORMAT_VERSION = "nonneg-model", 4
 # Parameters that belong to a process or a machine rather than to the model.
@@ -391,7 +392,10 @@ def from_plain(plain: Any, file: File, name: str) -> Any:
     if mark == "array":
         return file.arrays.pop(name)
     if mark == "laplacian":
-        return Laplacian.from_dict(from_plain(content, file, name))
+        values = from_plain(content, file, name)
+        arrays = [values.pop(part) for part in ("data", "indices", "indptr")]
+        edges = sp.csr_array(tuple(arrays), shape=(len(arrays[2]) - 1,) * 2)
+        return replace(laplacian(edges, strength=values["strength"]), normalized=values["normalized"])
     if mark == "tuple":
         return tuple(from_plain(content, file, name))
     return {str(key): from_plain(item, file, f"{name}.{key}") for key, item in content.items()}

@@ -35,8 +35,7 @@ from nonneg.initializers.registry import INITS, default_init
 from nonneg.iteration import Checkpoint, Progress, Run, StopReason
 from nonneg.iteration.progress import phase, reporter
 from nonneg.losses.beta import objective
-from nonneg.losses.laplacian import Laplacian
-from nonneg.losses.penalties import Penalties, scaled_penalties
+from nonneg.losses.penalties import Laplacian, Penalties, scaled_penalties
 from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.registry import LOCAL, SOLVERS, beta_of, choose_solver, loss_name
@@ -284,11 +283,9 @@ def run_factorization(
     if beta != 2.0:
         data = _by_rows(data)
     k = checked_rank(n_components, data.shape, caller)
-    if penalties.smooth:
-        solver = _checked_smooth(data, solver, penalties, beta, signed_components=signed_components)
-    elif signed_components:
-        solver = _checked_semi(data, solver, penalties, frozen_components)
-        init = "random" if init is None else init
+    if signed_components or penalties.smooth:
+        solver = _checked_hals(data, solver, penalties, beta, frozen_components, signed=signed_components)
+        init = "random" if init is None and signed_components else init
     name = choose_solver(solver, data, k, beta)
     _check_signed(data, name, init)
     free = free_components(frozen_components, k, H)
@@ -446,46 +443,33 @@ def _by_rows(data: DataMatrix) -> DataMatrix:
     return DenseMatrix(array, data.xp, weights=data.weights, observed=data.observed)
 
 
-def _checked_semi(data: DataMatrix, solver: str, penalties: Penalties, frozen: Sequence[int] | None) -> str:
-    """Return the solver of semi-NMF, or say what it does not take."""
-    refused = {
-        f"solver={solver!r}": solver not in ("auto", "hals", "cd"),
-        "an L1 penalty on H": penalties.l1_H > 0,
-        "frozen components": frozen is not None,
-        "missing or weighted entries": data.has_missing,
-    }
-    for name, asked in refused.items():
-        if asked:
-            raise UnsupportedError(
-                f"signed_components=True does not take {name}: it minimizes the Frobenius loss over whole "
-                "data by HALS for W and least squares for H."
-            )
-    return "hals"
-
-
 def _smoothness(penalties: Penalties) -> str:
     """Return the name of the smoothness penalty; nothing if there is none."""
     return "penalty_W" if penalties.smooth_W is not None else "penalty_H" if penalties.smooth else ""
 
 
-def _checked_smooth(
-    data: DataMatrix, solver: str, penalties: Penalties, beta: float, *, signed_components: bool
+def _checked_hals(
+    data: DataMatrix, solver: str, penalties: Penalties, beta: float, frozen: Any, *, signed: bool
 ) -> str:
-    """Return the solver of factors that are smooth along a graph, or say what it does not take."""
-    weighted = data.weights is not None and penalties.smooth_W is not None
+    """Return the solver of semi-NMF or of smooth factors, or say what these do not take."""
+    smooth = penalties.smooth
     refused = {
         f"beta_loss={loss_name(beta)!r}": beta != 2.0,
         f"solver={solver!r}": solver not in ("auto", "hals", "cd"),
-        "signed_components=True": signed_components,
+        "an L1 penalty on H": penalties.l1_H > 0 and not smooth,
+        "frozen components": frozen is not None and not smooth,
         "missing or weighted entries": data.has_missing,
-        "sample_weight: nodes of the graph are samples, and each counts once": weighted,
-        f"{data.container} data": data.container not in LOCAL,
+        "signed_components=True": signed and smooth,
+        "sample_weight": data.weights is not None and penalties.smooth_W is not None,
+        f"{data.container} data": data.container not in LOCAL and smooth,
     }
+    option = _smoothness(penalties) or "signed_components=True"
+    where = "on an array or a SciPy sparse matrix in host memory" if smooth else "with least squares for H"
     for name, asked in refused.items():
         if asked:
             raise UnsupportedError(
-                f"{_smoothness(penalties)} does not take {name}. It is for the Frobenius loss by HALS on an "
-                "array or SciPy sparse matrix in host memory."
+                f"{option} does not take {name}: it minimizes the Frobenius loss over whole data by HALS, "
+                f"{where}."
             )
     return "hals"
 
