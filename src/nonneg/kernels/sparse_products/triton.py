@@ -7,6 +7,7 @@ results are the same in every run.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from nonneg._arrays import from_torch, on_gpu, to_torch
@@ -20,6 +21,14 @@ except ImportError:
 
 # Numbers of a tile per thread: 32 keep two tiles in registers. cuSPARSE takes two to four times as long.
 PER_THREAD = 32
+
+
+@lru_cache(maxsize=64)
+def number(value: float, dtype: Any, device: Any) -> Any:
+    """Return a number for a kernel; as an argument it would be rounded to float32."""
+    import torch
+
+    return torch.full((1,), value, dtype=dtype, device=device)
 
 
 if triton is not None:
