@@ -12,6 +12,7 @@ from typing import Any
 
 from nonneg._arrays import from_torch, on_gpu, to_torch
 from nonneg.kernels.grams import CHUNK_ENTRIES, DenseGrams, Gram, SharedGram
+from nonneg.kernels.sparse_products.triton import number
 
 try:
     import triton
@@ -249,14 +250,6 @@ def _order(order: tuple[int, ...], device: Any) -> Any:
     import torch
 
     return torch.tensor(order, dtype=torch.int32).to(device)
-
-
-@lru_cache(maxsize=64)
-def number(value: float, dtype: Any, device: Any) -> Any:
-    """Return a number for a kernel; as an argument it would be rounded to float32."""
-    import torch
-
-    return torch.full((1,), value, dtype=dtype, device=device)
 
 
 def gram_chunks(gram: Gram, n_rows: int, k: int, dtype: Any) -> Any:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from nonneg._arrays import from_torch
-from nonneg.kernels.hals.triton import number
 from nonneg.kernels.nonzeros.array_api import RatioSums
 from nonneg.kernels.sparse_products.triton import (
     added_parts,
     gathered,
     is_supported,
     is_wide,
+    number,
     part_arguments,
     row_part,
     tensors,

@@ -7,6 +7,7 @@ results are the same in every run.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from nonneg._arrays import from_torch, on_gpu, to_torch
@@ -146,6 +147,14 @@ def tile(k: int, bytes_per_number: int) -> tuple[int, int, int]:
 def tensors(*arrays: Any) -> list[Any]:
     """Return arrays as contiguous CUDA tensors."""
     return [None if array is None else to_torch(array).contiguous() for array in arrays]
+
+
+@lru_cache(maxsize=64)
+def number(value: float, dtype: Any, device: Any) -> Any:
+    """Return a number for a kernel; as an argument it would be rounded to float32."""
+    import torch
+
+    return torch.full((1,), value, dtype=dtype, device=device)
 
 
 def part_arguments(indptr: Any, plan: RowPlan | None) -> tuple[RowPlan, tuple[Any, Any, int]]:
