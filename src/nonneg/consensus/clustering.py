@@ -56,8 +56,12 @@ def cluster(unit: FloatArray, distances: FloatArray, k: int, dense: IntArray, me
     """Cluster the dense components; silhouettes are those of all of them, with outliers in their clusters."""
     usable = np.flatnonzero(unit.any(axis=1))
     chosen = np.intersect1d(dense, usable)
-    grouped = _kmeans if method == "kmeans" else _matched
-    inside = grouped(unit, chosen, k)
+    if method == "kmeans":
+        from sklearn.cluster import KMeans  # an import that most fits do not need
+
+        inside: IntArray = np.asarray(KMeans(k, **_KMEANS).fit(unit[chosen]).labels_, dtype=np.int64)
+    else:
+        inside = _matched(unit, chosen, k)
     spectra = np.array([_median(unit[chosen[inside == a]]) for a in range(k)])
     labels = np.full(len(unit), -1)
     labels[chosen] = inside
@@ -94,12 +98,6 @@ def _median(rows: FloatArray) -> FloatArray:
     if not middle.any():
         middle = rows.mean(axis=0)
     return middle / max(float(middle.sum()), np.finfo(float).tiny)
-
-
-def _kmeans(unit: FloatArray, chosen: IntArray, k: int) -> IntArray:
-    from sklearn.cluster import KMeans  # an import that most fits do not need
-
-    return np.asarray(KMeans(k, **_KMEANS).fit(unit[chosen]).labels_, dtype=np.int64)
 
 
 def _matched(unit: FloatArray, chosen: IntArray, k: int) -> IntArray:

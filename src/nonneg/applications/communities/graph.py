@@ -165,12 +165,11 @@ def as_graph(
         "The graph is signed, but communities need nonnegative weights: drop the negative edges "
         "(A.multiply(A > 0)), or take absolute values (abs(A)).",
     )
-    symmetric = _is_symmetric(adjacency)
-    directed = kind == "directed" or (kind == "auto" and not symmetric)
+    directed = kind == "directed" or (kind == "auto" and not _is_symmetric(adjacency))
     if not directed and (adjacency != (other := sp.csr_array(adjacency.T))).nnz:
         # The weights of both directions are added where they differ by more than rounding; a loop is one
         # edge, not two that meet.
-        loops = sp.diags_array(adjacency.diagonal())
+        loops, symmetric = sp.diags_array(adjacency.diagonal()), kind == "auto" or _is_symmetric(adjacency)
         adjacency = _tidy((adjacency + other) * 0.5 if symmetric else adjacency + other - loops)
     n_loops = int(np.count_nonzero(adjacency.diagonal()))
     if n_loops and self_loops == "drop":
