@@ -47,9 +47,9 @@ class Registry(dict[str, EntryType], Generic[EntryType]):
             return name
         raise UnknownNameError.of(self.parameter, name, [*self, *also])
 
-    def find(self, name: object, *, also: Iterable[str] = ()) -> EntryType:
+    def find(self, name: object) -> EntryType:
         """Return an entry by name."""
-        return self[self.name_of(name, also=also)]
+        return self[self.name_of(name)]
 
     def check_options(self, name: str, options: Iterable[str]) -> None:
         """Reject parameters that an entry does not accept, and say which ones it or others do."""

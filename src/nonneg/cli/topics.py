@@ -123,12 +123,11 @@ def _parameters(options: argparse.Namespace, documents: Any) -> dict[str, Any]:
     if documents.words is not None:
         args["vocabulary"] = documents.words
     if documents.are_texts:
-        args["stop_words"] = name = options.stop_words
-        if name not in ("none", "english"):
-            lines = _lines(Path(name), "--stop-words english, none or")
-            args["stop_words"] = [word.lower() for word in lines if word]
-        elif name == "none":
-            args["stop_words"] = None
+        words: Any = options.stop_words
+        if words not in ("none", "english"):
+            lines = _lines(Path(words), "--stop-words english, none or")
+            words = [word.lower() for word in lines if word]
+        args["stop_words"] = None if words == "none" else words
         # Words in every other text connect documents, whatever they are about.
         args.setdefault("max_df", 0.5)
     return args

@@ -19,7 +19,8 @@ CHUNK_ENTRIES = 1 << 14
 GPU_ENTRIES = 1 << 22
 
 
-def _ranges(first: int, stop: int, step: int) -> Iterator[slice]:
+def ranges(first: int, stop: int, step: int) -> Iterator[slice]:
+    """Yield the parts of a range, `step` at a time."""
     return (slice(begin, min(begin + step, stop)) for begin in range(first, stop, step))
 
 
@@ -30,7 +31,7 @@ def map_rows(function: Callable[..., Any], *arrays: Any) -> Any:
     step = max(1, CHUNK_ENTRIES // max(1, first.shape[1]))
 
     def work(start: int, stop: int) -> None:
-        for rows in _ranges(start, stop, step):
+        for rows in ranges(start, stop, step):
             out[rows] = function(*(array[rows] for array in arrays))
 
     parallel_for(work, first.shape[0], chunk_size=step, operations=4.0 * first.size)
@@ -44,8 +45,8 @@ def sum_rows(function: Callable[..., Any], *arrays: Any) -> Any:
     step = max(1, (CHUNK_ENTRIES if on_host else GPU_ENTRIES) // max(1, first.shape[1]))
 
     def work(start: int, stop: int) -> Any:
-        ranges = _ranges(start, stop, step)
-        return sum((function(*(array[rows, ...] for array in arrays)) for rows in ranges), 0.0)
+        parts = (function(*(array[rows, ...] for array in arrays)) for rows in ranges(start, stop, step))
+        return sum(parts, 0.0)
 
     if not on_host:
         return scalar(work(0, first.shape[0]))

@@ -34,7 +34,6 @@ from nonneg.purification.iteration import (
 )
 from nonneg.purification.moments import Moments, moments_of
 from nonneg.purification.options import (
-    Options,
     checked_tolerance,
     completed_options,
 )
@@ -233,7 +232,14 @@ def purify(
     )  # fmt: skip
     stop = FeaturesConverged(checked_tolerance(tol, samples.dtype))
     with threads(n_jobs):
-        state, quality = _initialized(samples, H, options, balance)
+        sample = samples.subsample()
+        quality = init_quality(sample, H, float(np.finfo(numpy_dtype(samples.dtype)).eps))
+        if balance:
+            values = sample @ left_inverse(H, "moore-penrose").inverse.T
+            scales = balancing_scales(np.where(values > quality.threshold, values, 0.0))
+            state = replace(initial_state(sample, H * scales[:, None], options), balancing=scales)
+        else:
+            state = initial_state(sample, H, options)
         if check_init == "error" and not quality.usable:
             raise InvalidParameterError(
                 f"{quality.sentence} Use a better init (nonneg.PurificationNMF computes one by name), or "
@@ -269,18 +275,6 @@ def purify(
                 )
         first = state.threshold if state.balancing is None else state.threshold * state.balancing
         return _result(run, step, quality, H, threshold=float(first.max()), normalize=normalize)
-
-
-def _initialized(
-    samples: Samples, H: FloatArray, options: Options, balance: bool
-) -> tuple[PurificationState, InitQuality]:
-    sample = samples.subsample()
-    quality = init_quality(sample, H, float(np.finfo(numpy_dtype(samples.dtype)).eps))
-    if not balance:
-        return initial_state(sample, H, options), quality
-    values = sample @ left_inverse(H, "moore-penrose").inverse.T
-    scales = balancing_scales(np.where(values > quality.threshold, values, 0.0))
-    return replace(initial_state(sample, H * scales[:, None], options), balancing=scales), quality
 
 
 def _result(

@@ -154,11 +154,10 @@ def tree(merges: Any, names: Sequence[str]) -> Raw:
     """Draw a tree: leaves on the left, joined at their distance."""
     figure, axes = panel(10.4, 0.27 * len(names) + 0.8, "distance", grid=False)
     short = [name if len(name) <= 44 else f"{name[:43]}…" for name in names]
-    links, style = (
-        np.asarray(merges, dtype=float),
-        {"leaf_font_size": 10, "link_color_func": lambda _: ACCENT},
+    links = np.asarray(merges, dtype=float)
+    dendrogram(
+        links, orientation="right", ax=axes, labels=short, leaf_font_size=10, link_color_func=lambda _: ACCENT
     )
-    dendrogram(links, orientation="right", ax=axes, labels=short, **style)
     for text in axes.get_yticklabels():
         text.set_parse_math(False)
     return drawing(figure, "Tree")

@@ -61,7 +61,12 @@ def describe(model: Any, documents: Any, seconds: float, proportions: Any, **inp
     ]
     table, n_documents = words.rows_of(topics, *_SHOWN), words.counted(len(portions), "document")
     merges, selection = model.hierarchy(), model.selection_
-    course = None if documents.times is None else _over_time(model, portions, documents)
+    course = None
+    if documents.times is not None:
+        periods = topics_over_time(portions, documents.times, model.topic_labels())
+        wrong = [[documents.names[row], text] for row, text in periods.unreadable]
+        measured = picked(periods, "unit", "periods", "counts", "proportions", "n_missing")
+        course = {"unreadable": wrong, **measured}
     measures = selection and {"modularity": selection["modularity"], "NPMI": selection["npmi"]}
     curves = selection and drawings.curves(
         selection["candidates"], measures, "topics", k, selection["modularity_error"]
@@ -100,12 +105,6 @@ def describe(model: Any, documents: Any, seconds: float, proportions: Any, **inp
 def _beginning(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _N_LETTERS else f"{text[:_N_LETTERS].rsplit(' ', 1)[0]} …"
-
-
-def _over_time(model: Any, proportions: Any, documents: Any) -> dict[str, Any]:
-    course = topics_over_time(proportions, documents.times, model.topic_labels())
-    wrong = [[documents.names[row], text] for row, text in course.unreadable]
-    return {"unreadable": wrong, **picked(course, "unit", "periods", "counts", "proportions", "n_missing")}
 
 
 def _course(course: Mapping[str, Any]) -> list[Any]:

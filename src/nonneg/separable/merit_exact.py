@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +36,7 @@ from nonneg.iteration import Checkpoint, Progress, iterate
 from nonneg.iteration.loop import Stalled
 from nonneg.iteration.progress import reporter
 from nonneg.kernels.row_caps import cap_rows
+from nonneg.kernels.rows import ranges
 from nonneg.kernels.self_dictionary import ENTRIES, Dictionary, constraint_sums
 from nonneg.separable.certificate import conditioning_statement, duality_gap_statement, support_statement
 from nonneg.separable.merit import GapBelow, check_points, dictionary_of, greedy_anchors, largest_rows
@@ -456,7 +457,7 @@ class RestrictedProblem:
         xp = self.xp
 
         def work(start: int, stop: int) -> list[tuple[Any, ...]]:
-            return [self._part(split, dual, rho, piece) for piece in _ranges(start, stop, self._step)]
+            return [self._part(split, dual, rho, piece) for piece in ranges(start, stop, self._step)]
 
         if isinstance(split, np.ndarray):
             lists = parallel_for(work, split.shape[1], chunk_size=COLUMNS, operations=float(split.size))
@@ -514,7 +515,7 @@ class RestrictedProblem:
 
     def _times(self, matrix: Projection, array: Array, out: Array) -> None:
         def work(start: int, stop: int) -> None:
-            for part in _ranges(start, stop, self._step):
+            for part in ranges(start, stop, self._step):
                 out[:, part] = matrix.times(array[:, part])
 
         if isinstance(out, np.ndarray):
@@ -531,7 +532,3 @@ def normalized(split: Array) -> Array:
     empty = sums <= 0
     weights = split / xp.where(empty, xp.ones_like(sums), sums)
     return xp.where(empty[None, :], xp.full_like(weights, 1.0 / split.shape[0]), weights)
-
-
-def _ranges(start: int, stop: int, step: int) -> Iterator[slice]:
-    return (slice(first, min(first + step, stop)) for first in range(start, stop, step))

@@ -137,14 +137,8 @@ def rows_of(data: DataMatrix, rows: IntArray) -> DataMatrix:
 
 def mean_row(data: DataMatrix) -> Any:
     """Return the mean of the samples."""
-    _, (total,) = data.map_reduce_rows(_sum_rows, n_out=0)
-    return to_float64(total)[:, 0] / data.shape[0]
-
-
-def _sum_rows(block: LocalMatrix) -> tuple[tuple[()], tuple[Array]]:
-    xp = block.xp
-    ones = block.to_device(np.ones((block.shape[0], 1)))
-    return (), (xp.astype(block.transposed_times(ones), xp.float64),)
+    ones = data.to_sample_array(np.ones((data.shape[0], 1)))
+    return to_float64(data.transposed_times(ones))[:, 0] / data.shape[0]
 
 
 def projected(data: DataMatrix, basis: Any, *, offset: Any = None) -> DataMatrix:

@@ -381,7 +381,7 @@ def _averages(components: Any, members: Sequence[IntArray], points: Prepared, da
 def _init_among(init: Any, points: Prepared, data: DataMatrix, n_components: int, rng: Seed) -> Any:
     """Return the initial anchors as indices of the samples that preprocessing kept."""
     if isinstance(init, str):
-        return _found_by(init, points, data, n_components, rng)
+        return _greedy_init(init, points, data, n_components, rng)
     init = getattr(init, "anchors", init)
     rows = _checked_anchors(to_numpy(init) if hasattr(init, "device") else init, data.shape[0])
     if points.kept is None:
@@ -396,7 +396,7 @@ def _init_among(init: Any, points: Prepared, data: DataMatrix, n_components: int
     return places.astype(np.intp)
 
 
-def _found_by(name: str, points: Prepared, data: DataMatrix, n_components: int, rng: Seed) -> IntArray:
+def _greedy_init(name: str, points: Prepared, data: DataMatrix, n_components: int, rng: Seed) -> IntArray:
     greedy = {key: method for key, method in METHODS.items() if method.kind == "greedy"}
     UnknownNameError.check("init", name, greedy)
     entry = METHODS.find(name)

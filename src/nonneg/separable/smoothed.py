@@ -210,24 +210,21 @@ def reduced_points(data: DataMatrix, n_vertices: int) -> ReducedPoints:
     if not len(isolated):
         return reduced
     # A sample at a vertex that is far from all others lies in the span of the others, a corrupt one does not.
-    back = isolated[_belong(data, isolated, reduced)]
+    samples = to_float64(data.take_rows(isolated)) - reduced.origin
+    inside = samples @ reduced.basis
+    n_left = samples.shape[1] - inside.shape[1]
+    if n_left < MIN_DIMENSIONS:
+        counts = neighbor_counts(reduced.points, inside, reduced.isolation_radius)
+        back = isolated[counts >= MIN_NEIGHBORS]
+    else:
+        outside = np.linalg.norm(samples - inside @ reduced.basis.T, axis=1)
+        # Normal noise of n dimensions exceeds sqrt(n) + 5 deviations once in millions of samples.
+        rounding = 1e-6 * np.linalg.norm(samples, axis=1)
+        back = isolated[outside <= reduced.noise * (math.sqrt(n_left) + 5.0) + rounding]
     if len(back):
         rows = np.union1d(rows, back)
         reduced = replace(_projection(rows_of(data, rows), n_vertices), rows=rows)
     return replace(reduced, isolated=np.setdiff1d(isolated, back))
-
-
-def _belong(data: DataMatrix, rows: IntArray, reduced: ReducedPoints) -> Any:
-    """Tell which samples are no outliers in the directions computed without them."""
-    samples = to_float64(data.take_rows(rows)) - reduced.origin
-    inside = samples @ reduced.basis
-    n_left = samples.shape[1] - inside.shape[1]
-    if n_left < MIN_DIMENSIONS:
-        return neighbor_counts(reduced.points, inside, reduced.isolation_radius) >= MIN_NEIGHBORS
-    outside = np.linalg.norm(samples - inside @ reduced.basis.T, axis=1)
-    # Normal noise of n dimensions exceeds sqrt(n) + 5 deviations once in millions of samples.
-    rounding = 1e-6 * np.linalg.norm(samples, axis=1)
-    return outside <= reduced.noise * (math.sqrt(n_left) + 5.0) + rounding
 
 
 def _projection(data: DataMatrix, n_vertices: int) -> ReducedPoints:

@@ -30,7 +30,15 @@ def vca(
     k = n_components
     draws = generator(rng)
     estimate = _signal_to_noise(data, k) if snr is None else float(snr)
-    points = _onto_plane(data, k) if estimate > 15.0 + 10.0 * math.log10(k) else None
+    points = None
+    if estimate > 15.0 + 10.0 * math.log10(k):
+        directions, _ = principal_directions(data, min(k, *data.shape), centered=False)
+        flat = projected(data, directions)
+        mean = mean_row(flat)
+        # Else the direction of the mean is rounding error.
+        if float(np.linalg.norm(mean)) > CENTERED * math.sqrt(flat.squared_norm() / flat.shape[0]):
+            (scaled,), _ = flat.map_reduce_rows(_scaled_to_plane, mean=flat.to_device(mean[:, None]))
+            points = as_data_matrix(scaled)
     plane = points is not None
     if points is None:
         directions, mean = principal_directions(data, max(1, min(k - 1, *data.shape)), centered=True)
@@ -75,16 +83,6 @@ def _signal_to_noise(data: DataMatrix, k: int) -> float:
         return math.inf
     ratio = (inside - k / m * whole) / (whole - inside)
     return 10.0 * math.log10(ratio) if ratio > 0 else -math.inf
-
-
-def _onto_plane(data: DataMatrix, k: int) -> DataMatrix | None:
-    directions, _ = principal_directions(data, min(k, *data.shape), centered=False)
-    points = projected(data, directions)
-    mean = mean_row(points)
-    if float(np.linalg.norm(mean)) <= CENTERED * math.sqrt(points.squared_norm() / points.shape[0]):
-        return None  # the direction of the mean is rounding error
-    (scaled,), _ = points.map_reduce_rows(_scaled_to_plane, mean=points.to_device(mean[:, None]))
-    return as_data_matrix(scaled)
 
 
 def _scaled_to_plane(block: LocalMatrix, *, mean: Array) -> tuple[tuple[Array], tuple[()]]:

@@ -187,7 +187,7 @@ def test_frames_are_as_long_as_concentrates_the_energy():
     ]
     assert lengths == [8192, 1024]
     given = SourceSeparation(frame_length=300, **options).fit(steady, rate).framing_
-    assert (given.frame_length, given.step) == (300, 75)
+    assert (given.frame_length, given.hop) == (300, 75)
 
 
 def test_smooth_activations_are_smoother_and_hum_is_told_from_clicks():

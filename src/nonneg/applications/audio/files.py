@@ -91,7 +91,16 @@ def read_sound(
         raise InvalidDataError(
             f"{name} contains no samples: expected a sound, got an empty file. Record again."
         )
-    one = _chosen_channel(samples, channel, name)
+    if channel in ("all", "mean"):
+        rows = samples.T if channel == "all" else samples.mean(axis=1, keepdims=True).T
+        one = rows[0].copy() if len(rows) == 1 else np.ascontiguousarray(rows)
+    elif is_count(channel, 0) and int(channel) < n_channels:
+        one = samples[:, int(channel)].copy()
+    else:
+        raise InvalidParameterError(
+            f"channel={channel!r}: {name} has {n_channels} channel{'s' * (n_channels > 1)}. Expected 'all', "
+            f"'mean' or a number from 0 to {n_channels - 1}."
+        )
     if not np.isfinite(one).all():
         at = int(np.argwhere(~np.isfinite(np.atleast_2d(one)))[:, 1].min())
         raise NonFiniteDataError(
@@ -207,19 +216,6 @@ def _encoded(samples: FloatArray, subtype: str) -> Any:
     largest = 2.0 ** (bits - 1)
     whole = np.clip(np.rint(samples * largest), -largest, largest - 1).astype(np.int64)
     return (whole << (32 - bits)).astype(np.int32)
-
-
-def _chosen_channel(samples: FloatArray, channel: int | str, name: str) -> FloatArray:
-    n_channels = samples.shape[1]
-    if channel in ("all", "mean"):
-        rows = samples.T if channel == "all" else samples.mean(axis=1, keepdims=True).T
-        return rows[0].copy() if len(rows) == 1 else np.ascontiguousarray(rows)
-    if not is_count(channel, 0) or int(channel) >= n_channels:
-        raise InvalidParameterError(
-            f"channel={channel!r}: {name} has {n_channels} channel{'s' * (n_channels > 1)}. Expected 'all', "
-            f"'mean' or a number from 0 to {n_channels - 1}."
-        )
-    return samples[:, int(channel)].copy()
 
 
 def _soundfile() -> Any:

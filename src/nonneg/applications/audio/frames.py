@@ -52,7 +52,7 @@ class Framing:
     """
 
     frame_length: int
-    hop: int | None = None
+    hop: Any = None
     window: Any = "sine"
     centered: bool = False
 
@@ -62,27 +62,22 @@ class Framing:
             object.__setattr__(self, "hop", self.frame_length // 2)
         if checked_count("hop", self.hop) > self.frame_length:
             raise InvalidParameterError(f"hop={self.hop} exceeds frame_length={self.frame_length}.")
-        if self.centered and self.step > max(self.frame_length // 2, 1):
+        if self.centered and self.hop > max(self.frame_length // 2, 1):
             raise InvalidParameterError(
                 f"hop={self.hop} is more than half of frame_length={self.frame_length}: samples at the end "
                 "would be lost. Use a quarter."
             )
         squares = np.square(self.weights)
         # The sums repeat every hop.
-        whole = np.zeros(-(-self.frame_length // self.step) * self.step)
+        whole = np.zeros(-(-self.frame_length // self.hop) * self.hop)
         whole[: self.frame_length] = squares
-        sums = whole.reshape(-1, self.step).sum(axis=0)
+        sums = whole.reshape(-1, self.hop).sum(axis=0)
         if sums.min() <= _LEAST_WEIGHT * sums.max():
             raise InvalidParameterError(
                 f"With window {self.window!r} and hop {self.hop} sample {int(sums.argmin())} of every hop "
                 f"has weight zero in all frames and would be lost. Use a smaller hop, such as "
                 f"{self.frame_length // 2}, or a window without zeros, such as 'sine'."
             )
-
-    @property
-    def step(self) -> int:
-        """The hop as a number."""
-        return int(self.hop or 1)
 
     @property
     def weights(self) -> FloatArray:
@@ -110,7 +105,7 @@ class Framing:
     @property
     def padding(self) -> int:
         """Zeros before a signal."""
-        return self.frame_length // 2 if self.centered else self.frame_length - self.step
+        return self.frame_length // 2 if self.centered else self.frame_length - self.hop
 
     def n_frames(self, n_samples: int) -> int:
         """Return how many frames a signal has.
@@ -126,8 +121,8 @@ class Framing:
             At least 1.
         """
         if self.centered:
-            return 1 + n_samples // self.step
-        return 1 + -(-max(n_samples + 2 * self.padding - self.frame_length, 0) // self.step)
+            return 1 + n_samples // self.hop
+        return 1 + -(-max(n_samples + 2 * self.padding - self.frame_length, 0) // self.hop)
 
     def split(self, signals: Any) -> FloatArray:
         """Cut signals into frames.
@@ -146,10 +141,10 @@ class Framing:
         n_recordings, n_samples = recordings.shape
         n_frames = self.n_frames(n_samples)
         padded = np.zeros(
-            (n_recordings, (n_frames - 1) * self.step + self.frame_length), dtype=recordings.dtype
+            (n_recordings, (n_frames - 1) * self.hop + self.frame_length), dtype=recordings.dtype
         )
         padded[:, self.padding : self.padding + n_samples] = recordings
-        views = np.lib.stride_tricks.sliding_window_view(padded, self.frame_length, axis=1)[:, :: self.step]
+        views = np.lib.stride_tricks.sliding_window_view(padded, self.frame_length, axis=1)[:, :: self.hop]
         return views * self.weights.astype(recordings.dtype)
 
     def join(self, frames: Any, n_samples: int) -> FloatArray:
@@ -189,10 +184,10 @@ class Framing:
         """Add frames up, each a hop after the one before."""
         # Each frame is cut into parts of one hop; part i of frame n is added at hop n + i.
         *leading, n_frames, length = frames.shape
-        n_parts = -(-length // self.step)
-        added = np.zeros((*leading, n_frames + n_parts - 1, self.step), dtype=frames.dtype)
+        n_parts = -(-length // self.hop)
+        added = np.zeros((*leading, n_frames + n_parts - 1, self.hop), dtype=frames.dtype)
         for part in range(n_parts):
-            piece = frames[..., part * self.step : (part + 1) * self.step]
+            piece = frames[..., part * self.hop : (part + 1) * self.hop]
             added[..., part : part + n_frames, : piece.shape[-1]] += piece
         return added.reshape(*leading, -1)
 

@@ -138,7 +138,11 @@ def _distances(
 
     powers = np.square(np.asarray(H, dtype=np.float64))
     if by == "timbre":
-        return scaled(_cosine_distances(_mel_powers(powers, frequencies)))
+        mels = 2595.0 * np.log10(1.0 + frequencies / 700.0)
+        edges = np.linspace(mels[0], max(mels[-1], mels[0] + 1.0), MEL_BANDS + 2)
+        # Triangles, each from the middle of the band below to that of the band above.
+        bands = np.clip(1.0 - np.abs(mels - edges[1:-1, None]) / (edges[1] - edges[0]), 0.0, None)
+        return scaled(_cosine_distances(powers @ bands.T))
     rough, asymmetry = (scaled(np.abs(column[:, None] - column)) for column in dynamics.T)
     spectra = _cosine_distances(_quarter_tones(powers, frequencies), STEPS_PER_OCTAVE)
     return scaled(scaled(spectra) + scaled(rough + asymmetry))
@@ -167,15 +171,6 @@ def _dynamics(W: Any) -> FloatArray:
     rises, falls = (np.square(np.maximum(sign * changes, 0.0)).sum(axis=0) for sign in (1, -1))
     tiny = np.finfo(float).tiny
     return np.log(np.maximum(np.stack([rough, np.sqrt(rises / np.maximum(falls, tiny))], axis=1), tiny))
-
-
-def _mel_powers(powers: FloatArray, frequencies: FloatArray) -> FloatArray:
-    """Return the powers of templates in bands of the mel scale, one row each."""
-    mels = 2595.0 * np.log10(1.0 + frequencies / 700.0)
-    edges = np.linspace(mels[0], max(mels[-1], mels[0] + 1.0), MEL_BANDS + 2)
-    width = edges[1] - edges[0]
-    # Triangles, each from the middle of the band below to that of the band above.
-    return powers @ np.clip(1.0 - np.abs(mels - edges[1:-1, None]) / width, 0.0, None).T
 
 
 def _quarter_tones(powers: FloatArray, frequencies: FloatArray) -> FloatArray:

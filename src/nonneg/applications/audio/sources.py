@@ -167,34 +167,29 @@ def separation_certificate(
         for one in model
     ]
     if proposals:
-        statements.append(_grouping_statement(proposals))
+        best = best_proposal(proposals)
+        listed = " and ".join(f"{100 * value:.3g}% by {name}" for name, value in proposals.items())
+        sentence = (
+            f"Components are grouped by {best}, the proposal that leaves the least of the differences "
+            f"between components within sources: {listed}."
+        )
+        statements.append(
+            Statement("grouping", sentence, proposals[best], None, Verdict.NOT_VERIFIABLE, dict(proposals))
+        )
     if len(divergences):
-        statements.append(_training_statement(*divergences.tolist()))
+        by_templates, by_components = divergences.tolist()
+        used = "these templates" if by_templates <= by_components else "the components most like each solo"
+        sentence = (
+            f"The divergence of the spectrogram, per unit of its sum, is {by_templates:.3g} from templates "
+            f"of the solo recordings and {by_components:.3g} from components of its own: a source is the sum "
+            f"of {used}."
+        )
+        both = {"templates": by_templates, "components": by_components}
+        least = min(both.values())
+        statements.append(Statement("training", sentence, least, None, Verdict.NOT_VERIFIABLE, both))
     if len(energies) > 1:
         statements.append(balance_statement(energies))
     return Certificate(tuple(statements))
-
-
-def _grouping_statement(proposals: Mapping[str, float]) -> Statement:
-    best = best_proposal(proposals)
-    listed = " and ".join(f"{100 * value:.3g}% by {name}" for name, value in proposals.items())
-    sentence = (
-        f"Components are grouped by {best}, the proposal that leaves the least of the differences between "
-        f"components within sources: {listed}."
-    )
-    return Statement("grouping", sentence, proposals[best], None, Verdict.NOT_VERIFIABLE, dict(proposals))
-
-
-def _training_statement(by_templates: float, by_components: float) -> Statement:
-    used = "these templates" if by_templates <= by_components else "the components most like each solo"
-    sentence = (
-        f"The divergence of the spectrogram, per unit of its sum, is {by_templates:.3g} from templates of "
-        f"the solo recordings and {by_components:.3g} from components of its own: a source is the sum of "
-        f"{used}."
-    )
-    numbers = {"templates": by_templates, "components": by_components}
-    value = min(by_templates, by_components)
-    return Statement("training", sentence, value, None, Verdict.NOT_VERIFIABLE, numbers)
 
 
 def balance_statement(energies: FloatArray) -> Statement:

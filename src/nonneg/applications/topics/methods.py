@@ -193,7 +193,14 @@ def _fitted(task: Task, X: Any, factors: Mapping[str, FloatArray] | None = None,
 
 def _least_squares(task: Task) -> Topics:
     """Factorize balanced TF-IDF weights by `nonneg.NMF` with the Frobenius loss."""
-    X = balanced_documents(term_weights(task.counts, task.inverse))
+    weights = term_weights(task.counts, task.inverse)
+    # Documents are divided by the root of the sum of their similarities to all others: the normalized-cut
+    # weighting NMF-NCW of Xu, Liu & Gong (2003), "Document clustering based on non-negative matrix
+    # factorization", SIGIR. A least-squares factorization of them asks for clusters that are far from one
+    # another in proportion to their size, where the plain one spends its components on the largest subjects.
+    similar = np.asarray(weights @ (weights.T @ np.ones(weights.shape[0])), dtype=np.float64).ravel()
+    scale = 1.0 / np.sqrt(np.where(similar > 0, similar, 1.0))
+    X = sp.csr_array(weights.multiply(scale[:, None]))
     options = {"tol": 1e-6, "max_iter": 1000, **task.params}
     if not task.seeds:
         model = _fitted(task, X, **options)
@@ -204,17 +211,6 @@ def _least_squares(task: Task) -> Topics:
     model = _fitted(task, X, factors, **options, init="custom")
     # The problem that was solved has more documents than there are: its certificate is not theirs.
     return Topics(unit_rows(model.components_), None, model.n_iter_, result=model)
-
-
-def balanced_documents(weights: Any) -> Any:
-    """Return documents divided by the root of the sum of their similarities to all others."""
-    # This is the normalized-cut weighting NMF-NCW of Xu, Liu & Gong (2003), "Document clustering based on
-    # non-negative matrix factorization", SIGIR: a least-squares factorization of it asks for clusters that
-    # are far from one another in proportion to their size, where the plain one spends its components on the
-    # largest subjects.
-    similar = np.asarray(weights @ (weights.T @ np.ones(weights.shape[0])), dtype=np.float64).ravel()
-    scale = 1.0 / np.sqrt(np.where(similar > 0, similar, 1.0))
-    return sp.csr_array(weights.multiply(scale[:, None]))
 
 
 # Weight of seed words: the squared norm of a document of them and of the words around them, relative to

@@ -34,6 +34,8 @@ def compare_numbers(
 
     None stands for the usual ones with `min_documents` documents per topic or more.
     """
+    from sklearn.neighbors import kneighbors_graph
+
     rng = generator(task.rng)
     params = (COARSE if method in ("nmf", "kl") else {}) | dict(task.params)
     params = {name: value for name, value in params.items() if name not in ("callback", "checkpoint")}
@@ -52,9 +54,13 @@ def compare_numbers(
             f"None of the candidates {options} for n_topics fits {counts.shape[0]} documents with "
             f"{counts.shape[1]} used words. Pass a number, or more documents."
         )
-    # Every document is connected with the square root of their number, as usual for nearest neighbors.
+    # Every document is connected with the most similar ones, weighted by the cosine: with the square root of
+    # their number, as usual for nearest neighbors.
     unit = unit_rows(term_weights(counts, task.inverse))
-    graph = similar_documents(unit, max(1, round(math.sqrt(len(rows)))))
+    n_neighbors = min(max(1, round(math.sqrt(len(rows)))), len(rows) - 1)
+    graph = kneighbors_graph(unit, n_neighbors, mode="distance", metric="cosine")
+    graph.data = np.maximum(1.0 - graph.data, 0.0)
+    graph = sp.csr_array(graph.maximum(graph.T))
     counter = StepCounter("number of topics", len(numbers), verbose)
     parts, npmi = [], []
     for k in numbers:
@@ -101,15 +107,6 @@ def _reason(numbers: list[int], best: int, modularity: float, near: list[int]) -
         largest = f"No number stands out: {largest}"
     reason = f"{largest}; within one standard error: {others or 'no other number that was tried'}."
     return reason + " Larger numbers were not tried." * (best == len(numbers) - 1)
-
-
-def similar_documents(unit: Any, n_neighbors: int) -> Any:
-    """Return the graph that connects every document with its most similar ones, weighted by the cosine."""
-    from sklearn.neighbors import kneighbors_graph
-
-    graph = kneighbors_graph(unit, min(n_neighbors, unit.shape[0] - 1), mode="distance", metric="cosine")
-    graph.data = np.maximum(1.0 - graph.data, 0.0)
-    return sp.csr_array(graph.maximum(graph.T))
 
 
 def modularity_parts(graph: Any, groups: Any) -> FloatArray:

@@ -157,6 +157,14 @@ def tensors(*arrays: Any) -> list[Any]:
     return [None if array is None else to_torch(array).contiguous() for array in arrays]
 
 
+@lru_cache(maxsize=64)
+def number(value: float, dtype: Any, device: Any) -> Any:
+    """Return a number for a kernel; as an argument it would be rounded to float32."""
+    import torch
+
+    return torch.full((1,), value, dtype=dtype, device=device)
+
+
 def part_arguments(indptr: Any, plan: RowPlan | None) -> tuple[RowPlan, tuple[Any, Any, int]]:
     """Return the plan, and the rows, first entries and length of its parts as kernels take them."""
     plan = make_plan(indptr) if plan is None else plan
