@@ -183,7 +183,7 @@ def ctrl_c() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.fixture(params=[1, 2])
+@pytest.fixture(params=[1, pytest.param(2, marks=pytest.mark.slow)])
 def perturbed_lapack(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """A function that lets LAPACK choose differently for the rest of the test."""
     return lambda: perturb(monkeypatch.setattr, request.param)

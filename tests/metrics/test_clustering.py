@@ -55,7 +55,7 @@ def test_a_case_worked_by_hand(name):
 
 
 @given(labelings)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_scores_are_those_of_scikit_learn_and_of_plain_counting(pair):
     true, found = pair
     expected = normalized_mutual_info_score(true, found, average_method="geometric")

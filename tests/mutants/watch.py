@@ -31,7 +31,7 @@ class Monitor:
     """The tests that execute a line, through `sys.monitoring`, which slows down nothing else."""
 
     def __init__(self) -> None:
-        self.test, self.tool = "", sys.monitoring.COVERAGE_ID
+        self.test, self.tool = "", sys.monitoring.PROFILER_ID
         self.tests_of: dict[str, dict[int, set[str]]] = {}
         events = sys.monitoring.events
         sys.monitoring.use_tool_id(self.tool, "tests.mutants")

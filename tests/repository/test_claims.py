@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import re
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from sklearn import decomposition
 from sklearn.datasets import load_wine
+from tests.repository.sources import nodes
 
 from nonneg import NMF
 
@@ -41,7 +41,7 @@ COMPARISON = re.compile(
     r"\b(?:fastest|quickest|most accurate|state of the art|outperform\w*|faster|slower|more accurate)\b"
     r"|\b(?:better|worse) (?:than|with)\b|\b(?:is|are) (?:the )?(?:best|better|worse)\b|\bfirst of\b"
     rf"|\bahead of\b|\b(?:{PARTS}) {LESS}|\bhalf that of\b|\b(?:a|{WORDS}) (?:{PARTS})s?\b(?! {LESS})"
-    rf"|\b(?:twice as|(?:{WORDS})(?: to \w+)? times)\b|\b(?:half an?|{WORDS}) (?:{UNITS})\b|\w+fold\b"
+    rf"|\b(?:twice as|(?:{WORDS})(?: to \w+)? times)\b|\b(?:half an?|{WORDS}) (?:{UNITS})\b|\b\w+fold\b"
     rf"|\b(?:{WORDS}) of (?:the )?(?:{WORDS})\b|\bthe most (?:{BEST})\b|\bthan (?:th\w+ of )?(?:{PEERS})\b"
     r"|\bquicker\b|\bbeats?\b|\bsuperior\b|\bunmatched\b|\bunrivaled\b|\balways finds?\b|\bnever fails?\b"
     r"|\bthe (?:smallest|lowest|highest|least|best) (?:error|loss|time|memory|cost|score)s?\b"
@@ -90,8 +90,7 @@ def states(record: str, claim: str) -> bool:
 def settings(thing: object) -> set[float]:
     """Return the numbers in the code of the package that defines a name: its defaults and limits."""
     folder = Path(inspect.getsourcefile(thing)).parent
-    trees = [ast.parse(path.read_text("utf-8")) for path in folder.glob("*.py")]
-    constants = [node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    constants = [node.value for path in folder.glob("*.py") for node in nodes(path)[0]]
     return {float(value) for value in constants if type(value) in (int, float)}
 
 

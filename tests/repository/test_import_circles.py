@@ -8,35 +8,39 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from tests.repository.sources import nodes, nodes_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"nonneg": ROOT / "src", "reproduction": ROOT, "benchmarks": ROOT}
 
 
-def sources(package: str) -> dict[str, str]:
-    """Return module name -> source."""
+Imports = list[ast.Import | ast.ImportFrom]
+
+
+def sources(package: str) -> dict[str, Imports]:
+    """Return module name -> imports."""
     found = {}
     for path in sorted((PACKAGES[package] / package).rglob("*.py")):
         parts = path.relative_to(PACKAGES[package]).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text(encoding="utf-8")
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = nodes(path)[1]
     return found
 
 
-def imported(source: str, modules: Iterable[str]) -> set[str]:
+def imported(imports: Imports, modules: Iterable[str]) -> set[str]:
     """Return the modules among `modules` that any statement of a source imports."""
     known, found = set(modules), set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom) and node.module:
+    for node in imports:
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif node.module:
             wanted = [f"{node.module}.{alias.name}" for alias in node.names]
             found.update(name if name in known else node.module for name in wanted)
-        elif isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
     return found & known
 
 
-def circle(modules: Mapping[str, str]) -> list[str]:
+def circle(modules: Mapping[str, Imports]) -> list[str]:
     """Return the modules of an import circle; none if there is none."""
-    graph = {name: imported(source, modules) - {name} for name, source in modules.items()}
+    graph = {name: imported(imports, modules) - {name} for name, imports in modules.items()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -60,6 +64,7 @@ def test_there_are_no_import_circles(package):
     ],
 )
 def test_the_search_finds_a_circle(hidden):
-    modules = {"p": "", "p.a": "from p.b import g", "p.b": hidden, "p.c": "from p import a, b"}
+    texts = {"p": "", "p.a": "from p.b import g", "p.b": hidden, "p.c": "from p import a, b"}
+    modules = {name: nodes_of(text)[1] for name, text in texts.items()}
     assert set(circle(modules)) == {"p.a", "p.b"}
-    assert circle(modules | {"p.b": "import numpy"}) == []
+    assert circle(modules | {"p.b": nodes_of("import numpy")[1]}) == []

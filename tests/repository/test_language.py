@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.repository.sources import nodes, nodes_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
@@ -68,9 +69,9 @@ def words_of_a_page(text: str) -> str:
     return re.sub(r"`[^`\n]*`|\]\([^)]*\)", "", text)
 
 
-def texts_of_a_module(source: str) -> str:
+def texts_of_a_module(constants: list[ast.Constant]) -> str:
     """Return docstrings, messages and help: every string that has a space in it."""
-    strings = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
+    strings = (node.value for node in constants)
     return "\n".join(text for text in strings if isinstance(text, str) and " " in text)
 
 
@@ -95,7 +96,7 @@ def test_pages_speak_plainly():
 
 
 def test_docstrings_help_and_messages_speak_plainly():
-    said = {relative(path): found(texts_of_a_module(path.read_text(encoding="utf-8"))) for path in MODULES}
+    said = {relative(path): found(texts_of_a_module(nodes(path)[0])) for path in MODULES}
     assert {path: words for path, words in said.items() if words} == {}
 
 
@@ -125,5 +126,5 @@ def test_bounds_in_sentences_are_rounded_to_the_safe_side():
 )
 def test_the_search_finds_dialect(text):
     assert found(text)
-    assert found(texts_of_a_module(f"def f():\n    raise ValueError('{text} here')"))
+    assert found(texts_of_a_module(nodes_of(f"def f():\n    raise ValueError('{text} here')")[0]))
     assert not found(words_of_a_page(f"`{text}`"))

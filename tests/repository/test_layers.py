@@ -7,6 +7,8 @@ import re
 import tomllib
 from pathlib import Path
 
+from tests.repository.sources import nodes, nodes_of
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "nonneg"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -21,13 +23,9 @@ ENTRIES = {"__init__", "__main__"}  # the front page and the command stand above
 MODULE = re.compile(r"nonneg\.(\w+)(?:\.\w*)*(?::\w+)?")  # or the part of an f-string before a brace
 
 
-def upward(room: str, source: str) -> set[str]:
+def upward(room: str, constants: list[ast.Constant]) -> set[str]:
     """Return the strings of a source that name modules of a room above, or beside, its own."""
-    strings = {
-        node.value
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
+    strings = {node.value for node in constants if isinstance(node.value, str)}
     named = {text: match[1] for text in strings if (match := MODULE.fullmatch(text))}
     return {
         text
@@ -46,7 +44,7 @@ def test_every_room_has_a_layer():
 def test_strings_name_no_module_of_a_room_above():
     rooms = {path: path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in PACKAGE.rglob("*.py")}
     strings = {
-        path.relative_to(PACKAGE).as_posix(): upward(room, path.read_text(encoding="utf-8"))
+        path.relative_to(PACKAGE).as_posix(): upward(room, nodes(path)[0])
         for path, room in rooms.items()
         if room in LEVEL
     }
@@ -54,6 +52,9 @@ def test_strings_name_no_module_of_a_room_above():
 
 
 def test_the_search_finds_a_name_that_goes_up():
-    assert upward("solvers", "ENTRY = Entry('nonneg.cli.demo:main', 'x')") == {"nonneg.cli.demo:main"}
-    assert upward("data", "load(f'nonneg.cli.{name}')") == {"nonneg.cli."}
-    assert upward("cli", "ENTRY = Entry('nonneg.solvers.hals:hals', 'see nonneg.cli.demo')") == set()
+    for room, source, named in (
+        ("solvers", "ENTRY = Entry('nonneg.cli.demo:main', 'x')", {"nonneg.cli.demo:main"}),
+        ("data", "load(f'nonneg.cli.{name}')", {"nonneg.cli."}),
+        ("cli", "ENTRY = Entry('nonneg.solvers.hals:hals', 'see nonneg.cli.demo')", set()),
+    ):
+        assert upward(room, nodes_of(source)[0]) == named

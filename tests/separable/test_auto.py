@@ -105,7 +105,13 @@ def test_beyond_a_few_thousand_samples_a_sample_is_judged(rng):
     )
 
 
-@pytest.mark.parametrize("method", ["auto", "merit", "merit-exact", "spa", "snpa", "smoothed-spa", "xray"])
+@pytest.mark.parametrize(
+    ("method", "k"),  # others: tests/contracts/test_degenerate_input.py
+    [
+        *((method, None) for method in ("auto", "merit", "spa")),
+        *((method, k) for method in ("merit-exact", "snpa", "smoothed-spa", "xray") for k in (1, 2, 3, None)),
+    ],
+)
 @pytest.mark.parametrize(
     "X",
     [
@@ -133,7 +139,6 @@ def test_beyond_a_few_thousand_samples_a_sample_is_judged(rng):
         "copies",
     ],
 )
-@pytest.mark.parametrize("k", [1, 2, 3, None])
 @pytest.mark.filterwarnings("ignore")
 def test_degenerate_data_have_an_answer_or_an_error_of_the_package(X, k, method):
     try:

@@ -68,7 +68,7 @@ def test_the_number_is_used_where_estimates_agree(tmp_path):
     model = Unmixing(random_state=0).fit(scene)
     assert model.n_endmembers_ == 4
     assert list(model.n_endmembers_estimates_.values()).count(4) >= 2
-    assert Unmixing(4, random_state=0).fit(scene).n_endmembers_estimates_ is None
+    assert Unmixing(4, method="spa").fit(scene).n_endmembers_estimates_ is None
 
 
 @pytest.mark.parametrize("shape", [(1, 5), (5, 1), (5,), (8, 9)])
