@@ -49,9 +49,8 @@ def adjacency_matrix(graph: Any, weight: str | None = USUAL_WEIGHT) -> tuple[Spa
         raise DataTypeError(f"Expected weights that are real numbers, got entries of type {graph.dtype}.")
     if 0 in graph.shape:
         raise InvalidDataError(NO_NODES)
-    if graph.dtype.kind != "b":
-        # Several entries of one pair are added, which must not happen in a narrow type.
-        graph = graph.astype(np.float64)
+    # Several entries of one pair are added, which must not happen in a narrow type.
+    graph = graph if graph.dtype.kind == "b" else graph.astype(np.float64)
     return tidy(sp.csr_array(graph, dtype=np.float64, copy=True)), None
 
 
