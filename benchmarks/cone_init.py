@@ -42,7 +42,7 @@ def cone_init(X: Any, n_components: int, threads: int) -> Any:
     """Run `nonneg`'s initialization by cones."""
     from nonneg._threads import threads as limit
     from nonneg.data import as_data_matrix
-    from nonneg.initializers import INITS
+    from nonneg.initializers.registry import INITS
 
     with limit(threads):
         W, Ht = INITS["cr1"](as_data_matrix(X), n_components)

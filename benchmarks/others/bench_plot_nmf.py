@@ -29,7 +29,7 @@ from benchmarks.machine import limited
 from benchmarks.others.records import merge
 from benchmarks.tables import markdown
 from nonneg.data import as_data_matrix
-from nonneg.initializers import INITS
+from nonneg.initializers.registry import INITS
 
 K, TOL = 10, 1e-15
 ITERATIONS = (1, 2, 3, 5, 8, 12, 18, 24, 29)

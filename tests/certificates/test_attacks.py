@@ -13,11 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nonneg import NMF, ConeNMF, MinVolNMF, learn_transform, purify, select_anchors
 from nonneg.applications.hyperspectral.abundances import Mixtures, image_statements
-from nonneg.certificates import Verdict
 from nonneg.cones.certificate import cone_statements
 from nonneg.data import as_data_matrix
 from nonneg.metrics.mixing import mixing
 from nonneg.minvol.certificate import scattering
+from nonneg.results import Verdict
 from nonneg.separable.certificate import conditioning_statement, hull_distance, mixture_noise
 
 

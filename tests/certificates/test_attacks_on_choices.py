@@ -12,10 +12,10 @@ from nonneg import NMF, ConsensusNMF, estimate_rank
 from nonneg.applications.communities.certificate import _reached
 from nonneg.applications.communities.number import BETHE, EIGENGAP, count_communities
 from nonneg.applications.topics.certificate import seed_statement, topic_statements
-from nonneg.certificates import Verdict
 from nonneg.consensus.certificate import consensus_certificate
 from nonneg.consensus.certificate import recommended as recommended_rank
 from nonneg.consensus.result import RankConsensus, RestartTable
+from nonneg.results import Verdict
 
 RESTARTS = RestartTable(
     np.repeat([1, 2, 3], 4), *(np.zeros(12, int) for _ in range(4)), np.array([True, True, True, False] * 3)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from nonneg.applications.audio.sources import balance_statement
-from nonneg.certificates import Verdict
 from nonneg.data import as_data_matrix
 from nonneg.minvol.certificate import noise_fit
 from nonneg.minvol.noise import noise_level
 from nonneg.purification.certificate import correlation_statement
+from nonneg.results import Verdict
 from nonneg.transforms.encoding import encode
 from nonneg.transforms.selection import TransformChoice, choice_statement, chosen
 

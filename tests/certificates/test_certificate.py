@@ -10,8 +10,8 @@ import pickle
 import numpy as np
 import pytest
 
-from nonneg.certificates import Certificate, Statement, Verdict
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
+from nonneg.results import Certificate, Statement, Verdict
 
 
 @pytest.fixture

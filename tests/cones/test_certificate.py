@@ -5,11 +5,11 @@ import re
 import numpy as np
 import pytest
 
-from nonneg.certificates import Certificate
 from nonneg.cones.certificate import cone_statements
 from nonneg.cones.geometry.bounds import cluster_bound
 from nonneg.cones.rank_one import cone_rank_one
 from nonneg.exceptions import ShapeError
+from nonneg.results import Certificate
 
 NAMES = (
     "size-angles",

@@ -7,7 +7,7 @@ import pytest
 
 from nonneg import NMF, cone_rank_one, datasets, factorize
 from nonneg.data import as_data_matrix
-from nonneg.initializers import INITS
+from nonneg.initializers.registry import INITS
 from nonneg.solvers import SOLVERS
 
 

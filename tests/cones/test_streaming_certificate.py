@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.certificates import Verdict
 from nonneg.cones.certificate import stream_statements
+from nonneg.results import Verdict
 
 AXES = np.eye(3)[:2]
 

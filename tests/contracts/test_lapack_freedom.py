@@ -11,7 +11,7 @@ from nonneg.applications.communities import METHODS as COMMUNITY_METHODS
 from nonneg.applications.communities import MixedMembership
 from nonneg.applications.hyperspectral import Unmixing
 from nonneg.datasets import purification_data
-from nonneg.initializers import INITS
+from nonneg.initializers.registry import INITS
 from nonneg.purification.pseudo_inverse import dependent_feature
 from nonneg.separable.registry import METHODS
 

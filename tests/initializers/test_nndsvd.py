@@ -8,7 +8,7 @@ from sklearn.decomposition._nmf import _initialize_nmf
 
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidParameterError
-from nonneg.initializers import INITS
+from nonneg.initializers.registry import INITS
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import UnknownNameError
-from nonneg.initializers import INITS, Initializer, default_init
+from nonneg.initializers.registry import INITS, Initializer, default_init
 
 CONTAINERS = {
     "fortran": np.asfortranarray,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.certificates import Verdict
 from nonneg.data import as_data_matrix
 from nonneg.minvol.certificate import FITS, STATIONARY, noise_fit, scatter, scattering, stationarity
 from nonneg.minvol.noise import NoiseLevel
+from nonneg.results import Verdict
 
 
 def test_purity_and_facets_are_those_of_shares():

@@ -11,25 +11,32 @@ from nonneg._arrays import checked_indices, is_sparse_array
 from nonneg._optional import import_optional
 from nonneg._typing import SparseMatrix
 from nonneg.data.sparse import scipy_matrix
-from nonneg.exceptions import (
-    DataTypeError,
-    InvalidDataError,
-    ShapeError,
-    UnknownNameError,
-    as_data_errors,
-)
+from nonneg.exceptions import DataTypeError, InvalidDataError, ShapeError, UnknownNameError, as_data_errors
 
 USUAL_WEIGHT = "weight"
+NO_NODES = "The graph has no nodes. Give one with edges."
 # Entries that differ by less than this share of the largest are equal up to rounding.
 EQUAL = 1e-10
 
 
-def adjacency_matrix(
-    graph: Any, weight: str | None = USUAL_WEIGHT
-) -> tuple[SparseMatrix, tuple[str, ...] | None]:
-    """Return a copy as CSR in float64, and the names of the nodes of a networkx graph."""
+def adjacency_matrix(graph: Any, weight: str | None = USUAL_WEIGHT) -> tuple[SparseMatrix, Any]:
+    """Return a copy as CSR in float64, and the names of the nodes of a networkx graph, None for others."""
     if hasattr(graph, "is_directed") and hasattr(graph, "adjacency"):
-        return _from_networkx(graph, weight)
+        networkx = import_optional("networkx", extra="graphs", purpose="Reading a networkx graph")
+        if graph.number_of_nodes() == 0:
+            raise InvalidDataError(NO_NODES)
+        # That no edge has the usual attribute means that the graph is not weighted; another was asked for.
+        known = {str(key) for _, _, data in graph.edges(data=True) for key in data}
+        if graph.number_of_edges() and weight not in {None, USUAL_WEIGHT, *known}:
+            raise UnknownNameError.of("weight", weight, known, other="None to count every edge as 1")
+        try:
+            adjacency = networkx.to_scipy_sparse_array(graph, weight=weight, dtype=np.float64, format="csr")
+        except (TypeError, ValueError) as error:
+            raise DataTypeError(
+                f"The attribute {weight!r} of some edge is not a number ({error}). Make it one; communities "
+                "can name another attribute with weight=, or count every edge as 1 with weight=None."
+            ) from error
+        return tidy(adjacency), tuple(str(node) for node in graph.nodes)
     graph = checked_indices(scipy_matrix(graph, "graph") if is_sparse_array(graph) else graph, "graph")
     with as_data_errors():
         graph = graph if sp.issparse(graph) else np.asarray(graph)
@@ -41,30 +48,10 @@ def adjacency_matrix(
     if graph.dtype.kind not in "buif":
         raise DataTypeError(f"Expected weights that are real numbers, got entries of type {graph.dtype}.")
     if 0 in graph.shape:
-        raise InvalidDataError("The graph has no nodes. Give one with edges.")
-    if sp.issparse(graph) and graph.dtype.kind != "b":
-        # Several entries of one pair are added, which must not happen in a narrow type.
-        return tidy(graph.astype(np.float64, copy=True)), None
+        raise InvalidDataError(NO_NODES)
+    # Several entries of one pair are added, which must not happen in a narrow type.
+    graph = graph if graph.dtype.kind == "b" else graph.astype(np.float64)
     return tidy(sp.csr_array(graph, dtype=np.float64, copy=True)), None
-
-
-def _from_networkx(graph: Any, weight: str | None) -> tuple[SparseMatrix, tuple[str, ...]]:
-    networkx = import_optional("networkx", extra="graphs", purpose="Reading a networkx graph")
-    if graph.number_of_nodes() == 0:
-        raise InvalidDataError("The graph has no nodes. Give one with edges.")
-    # That no edge has the usual attribute means that the graph is not weighted; another one was asked for.
-    if weight not in (None, USUAL_WEIGHT) and graph.number_of_edges():
-        known = {str(key) for _, _, data in graph.edges(data=True) for key in data}
-        if weight not in known:
-            raise UnknownNameError.of("weight", weight, known, other="None to count every edge as 1")
-    try:
-        adjacency = networkx.to_scipy_sparse_array(graph, weight=weight, dtype=np.float64, format="csr")
-    except (TypeError, ValueError) as error:
-        raise DataTypeError(
-            f"The attribute {weight!r} of some edge is not a number ({error}). Make it one; communities can "
-            "name another attribute with weight=, or count every edge as 1 with weight=None."
-        ) from error
-    return tidy(adjacency), tuple(str(node) for node in graph.nodes)
 
 
 def tidy(adjacency: SparseMatrix) -> SparseMatrix:
@@ -76,8 +63,6 @@ def tidy(adjacency: SparseMatrix) -> SparseMatrix:
 
 
 def is_symmetric(adjacency: SparseMatrix) -> bool:
-    """Tell whether both directions of all edges have the same weight."""
-    if adjacency.shape[0] != adjacency.shape[1]:
-        return False
+    """Tell whether both directions of all edges of a square matrix have the same weight."""
     difference = abs(adjacency - adjacency.T)
     return not difference.nnz or difference.data.max() <= EQUAL * adjacency.data.max()

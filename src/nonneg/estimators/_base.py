@@ -233,9 +233,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The data. Never modified.
-        {y, sample_weight}
+        {X, y, sample_weight}
 
         Returns
         -------
@@ -325,7 +323,7 @@ def input_data(
         if annotated is None:
             return validate_data(estimator, array, reset=reset, **rules)
         array = check_array(array, estimator=estimator, input_name="X", **rules)
-        _check_n_features(estimator, array, reset=reset)
+        check_n_features(estimator, array, reset=reset)
         return array
 
     device = chosen_device(
@@ -346,7 +344,7 @@ def input_data(
             verbose=int(getattr(estimator, "verbose", 0)),
             masks="missing" in estimator.get_params(deep=False),
             convert=convert,
-            check_shape=lambda array: _check_n_features(estimator, array, reset=reset),
+            check_shape=lambda array: check_n_features(estimator, array, reset=reset),
             device=device,
             sparse_arrays=estimator._sparse_arrays,
         ),
@@ -390,7 +388,8 @@ def warn_unless_converged(model: Any, reason: StopReason, statement: Statement) 
         )
 
 
-def _check_n_features(estimator: Any, X: MatrixLike, *, reset: bool) -> None:
+def check_n_features(estimator: Any, X: MatrixLike, *, reset: bool) -> None:
+    """Remember the number of features, or compare with that of the fit."""
     if len(X.shape) != 2:
         return
     n_features = int(X.shape[1])

@@ -203,8 +203,7 @@ class ConeNMF(WeightedEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The data of the fit.
+        {X}
         sample_weight : array of shape (n_samples,), optional
             Those of the fit.
 

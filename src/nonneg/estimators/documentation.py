@@ -1,8 +1,8 @@
 """Descriptions of parameters and attributes that mean the same in every estimator, and their insertion.
 
 A line ``{n_jobs, verbose}`` in the docstring of an estimator or of one of its methods stands for the entries
-of these names, and ``{function: tol}`` for that of the function behind the estimator; `help` and the
-documentation show them in full.
+of these names, those of the function behind the estimator for other names, and ``{function: tol}`` for that
+of the function in any case; `help` and the documentation show them in full.
 """
 
 from __future__ import annotations
@@ -26,20 +26,8 @@ SHARED = {
         'float or str, default "frobenius"',
         'Beta-divergence to minimize: "frobenius" (2), "kullback-leibler" (1), "itakura-saito" (0), or beta.',
     ),
-    "alpha_W": ("float, default 0", "Weight of the penalty on W."),
-    "alpha_H": ('float or "same", default "same"', 'Weight of the penalty on H; "same" takes `alpha_W`.'),
-    "l1_ratio": ("float, default 0", "Mixing parameter of the penalties, between 0 (L2) and 1 (L1)."),
     "max_iter": ("int, default 200", "Maximum number of iterations."),
     "random_state": ("int, RandomState, Generator or None", "Random numbers, where a method draws any."),
-    "shuffle": (
-        "bool, default False",
-        "Whether to visit the components in random order in coordinate descent.",
-    ),
-    "device": (
-        '{None, "cpu", "auto", "cuda", "cuda:1", ...}, default None',
-        "Where data in host memory or in a file are processed: on a GPU through PyTorch, with NumPy",
-        'arrays as results. Data that do not fit there are streamed. "auto" uses a GPU if the fit is large.',
-    ),
     "layer": ("str, optional", "Which of ``adata.layers`` to take; ``adata.X`` by default."),
     "use_highly_variable": (
         "bool, optional",
@@ -87,7 +75,7 @@ def documented(member: Member, function: Callable[..., Any] | None = None) -> Me
     def entries(marker: re.Match[str]) -> str:
         lines = []
         for name in marker[3].split(", "):
-            kind, *description = described[name] if marker[2] else SHARED[name]
+            kind, *description = described[name] if marker[2] or name not in SHARED else SHARED[name]
             lines += [f"{name} : {kind}", *(f"    {line}" for line in description)]
         return "\n".join(marker[1] + line for line in lines)
 

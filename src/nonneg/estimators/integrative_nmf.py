@@ -263,11 +263,9 @@ class IntegrativeNMF(FactorizingEstimator):
         """
         check_is_fitted(self)
         sets = data_sets_of(self, X, batch, reset=False)
-        W = []
         with threads(self.n_jobs):
-            for name, matrix in zip(sets.names, sets.matrices, strict=True):
-                W.append(encode(*self._known(name, matrix), float(self.lam))[0])
-        return sets.joined(W)
+            pairs = zip(sets.names, sets.matrices, strict=True)
+            return sets.joined([encode(*self._known(*pair), float(self.lam))[0] for pair in pairs])
 
     def inverse_transform(self, X: Any, *, batch: Any = None) -> Any:
         """Return the data that weights represent, in the units of a data set.

@@ -12,15 +12,14 @@ from nonneg.data import as_data_matrix
 from nonneg.data.door import Request, check_entries
 from nonneg.data.graphs import adjacency_matrix, is_symmetric, tidy
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError
-from nonneg.losses.penalties import Laplacian
+from nonneg.kernels.grams import Laplacian
 
 
 def laplacian(graph: Any, *, strength: float = 1.0, normalized: bool = False) -> Laplacian:
     r"""Return the penalty that makes a factor smooth along a graph of samples or features.
 
-    Pass it to :class:`nonneg.NMF` or :func:`nonneg.factorize` as `penalty_W`, with a graph of the samples, or
-    as `penalty_H`, with a graph of the features: neighboring places of a tissue or an image, consecutive
-    times.
+    It is the `penalty_W` of :class:`nonneg.NMF` and :func:`nonneg.factorize` for a graph of the samples, such
+    as neighboring places or times, and the `penalty_H` for one of the features.
 
     Parameters
     ----------
@@ -40,11 +39,6 @@ def laplacian(graph: Any, *, strength: float = 1.0, normalized: bool = False) ->
         The penalty, an immutable object with `strength`, `normalized` and the weights of the `edges`, a
         sparse matrix, divided already if `normalized`.
 
-    Raises
-    ------
-    ShapeError, NegativeDataError, NonFiniteDataError, DataTypeError, InvalidDataError
-        If the graph is not square, or not symmetric, or has weights that are not nonnegative numbers.
-
     Notes
     -----
     The penalty on W is
@@ -54,11 +48,9 @@ def laplacian(graph: Any, *, strength: float = 1.0, normalized: bool = False) ->
         \frac{\text{strength}}{2} \sum_a \|h_a\|^2 \, w_a^\top L w_a, \qquad
         w^\top L w = \sum_{i < j} A_{ij} (w_i - w_j)^2,
 
-    where :math:`w_a` are the columns of W and :math:`h_a` the rows of H. For components of length one it is
-    strength / 2 tr(W' L W). The lengths are there because W D and :math:`D^{-1}` H are the same model for
-    every positive diagonal D: without them W could shrink and H grow until nothing is left of the penalty.
-    So the result does not depend on the units of X, and `strength` is a number without a unit. The penalty on
-    H is the same with W and H exchanged.
+    where :math:`w_a` are the columns of W and :math:`h_a` the rows of H: strength / 2 tr(W' L W) for
+    components of length one. Without the lengths, W could shrink and H grow until nothing is left of the
+    penalty. So `strength` has no unit. The penalty on H is the same with W and H exchanged.
 
     References
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
@@ -38,7 +39,8 @@ from nonneg.estimators.scaled_columns import HALF, SCALES, column_scale, dominan
 from nonneg.exceptions import DataTypeError, FileFormatError, InvalidParameterError, as_data_errors
 from nonneg.initializers.custom import check_factor
 from nonneg.initializers.registry import INITS
-from nonneg.losses.penalties import Laplacian, Penalties, scaled_penalties
+from nonneg.kernels.grams import Laplacian
+from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.factorize import (
     check_numbers,
@@ -85,9 +87,7 @@ class NMF(FactorizingEstimator):
     {function: n_init, solver}
     {beta_loss}
     {function: tol, max_iter}
-    {random_state, alpha_W, alpha_H, l1_ratio}
-    {function: penalty_W, penalty_H}
-    {verbose, shuffle}
+    {random_state, alpha_W, alpha_H, l1_ratio, penalty_W, penalty_H, verbose, shuffle}
     batch_size : int, default 1024
         Used by `partial_fit`: a batch of up to this many samples multiplies the past by `forget_factor`, a
         larger one by a root of it.
@@ -104,7 +104,7 @@ class NMF(FactorizingEstimator):
         Divide every column of X by its maximum, standard deviation (without centering) or sum, so that
         columns in large units do not dominate. `components_` are still in the units of X; loss,
         `reconstruction_err_`, penalties and certificate are those of the scaled columns.
-    {function: missing, negative, robust, robust_threshold, signed_components, accelerate}
+    {missing, negative, robust, robust_threshold, signed_components, accelerate}
     {device, n_jobs, callback, checkpoint}
 
     Attributes
@@ -378,8 +378,7 @@ class NMF(FactorizingEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The training data.
+        {X}
         **weights : Any
             `sample_weight`, `mask`, `entry_weight` and `uncertainty` as passed to `fit`.
 
@@ -466,8 +465,7 @@ class NMF(FactorizingEstimator):
     def _past(self, data: DataMatrix, *, first: bool) -> OnlineState:
         state = OnlineState() if first else getattr(self, "_online", OnlineState())
         if state.decay is None:
-            decay = decay_of(self.forget_factor, self.batch_size, data.shape[0])
-            state = replace(state, decay=decay)
+            state = replace(state, decay=decay_of(self.forget_factor, self.batch_size, data.shape[0]))
         if state.numerator is None:
             return state
         # A batch may come in another container than the one before.
@@ -516,7 +514,7 @@ def given_factors(model: Any, W: Any, H: Any, *, frozen: bool = False) -> tuple[
     return None, H if frozen else None
 
 
-@documented
+@partial(documented, function=factorize)
 def non_negative_factorization(
     X: MatrixLike,
     W: Any = None,

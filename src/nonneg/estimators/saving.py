@@ -34,7 +34,7 @@ from nonneg.exceptions import (
     UnsafeFileError,
 )
 from nonneg.io.limits import check_archive
-from nonneg.losses.penalties import Laplacian
+from nonneg.kernels.grams import Laplacian
 
 FORMAT, FORMAT_VERSION = "nonneg-model", 4
 # Parameters that belong to a process or a machine rather than to the model.
@@ -374,7 +374,8 @@ def to_plain(value: Any, file: File, name: str) -> Any:
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {"dict": {key: to_plain(item, file, f"{name}.{key}") for key, item in value.items()}}
     if isinstance(value, Laplacian):
-        return {"laplacian": to_plain(value.as_dict(), file, name)}
+        shape = Sparse("csr", "nodes").write(value.edges, file, name)
+        return {"laplacian": [shape, value.strength, value.normalized]}
     if not isinstance(value, list | tuple | range | set | frozenset):
         raise NotPlainError
     items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
@@ -392,10 +393,9 @@ def from_plain(plain: Any, file: File, name: str) -> Any:
     if mark == "array":
         return file.arrays.pop(name)
     if mark == "laplacian":
-        values = from_plain(content, file, name)
-        arrays = [values.pop(part) for part in ("data", "indices", "indptr")]
-        edges = sp.csr_array(tuple(arrays), shape=(len(arrays[2]) - 1,) * 2)
-        return replace(laplacian(edges, strength=values["strength"]), normalized=values["normalized"])
+        shape, strength, normalized = content
+        edges = Sparse("csr", "nodes").read(shape, File(file.arrays), name)
+        return replace(laplacian(edges, strength=strength), normalized=bool(normalized))
     if mark == "tuple":
         return tuple(from_plain(content, file, name))
     return {str(key): from_plain(item, file, f"{name}.{key}") for key, item in content.items()}

@@ -18,7 +18,7 @@ from nonneg._threads import threads
 from nonneg._typing import Array
 from nonneg.data.annotated import frame_labels, is_anndata
 from nonneg.data.door import Request, refuse_unsupported_types, wrap
-from nonneg.estimators._base import Callback, Checkpoint, FactorizingEstimator
+from nonneg.estimators._base import Callback, Checkpoint, FactorizingEstimator, check_n_features
 from nonneg.estimators.saving import Fields, StoredArray, damaged
 from nonneg.exceptions import DataTypeError, ShapeError, as_data_errors
 from nonneg.transforms import learn_transform
@@ -280,11 +280,8 @@ def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Arr
     Y = checked_frames(X, n_frames=2 if reset else 1)
     if reset:
         estimator.n_features_in_ = int(Y.shape[2])
-    elif Y.shape[2] != estimator.n_features_in_:
-        raise ShapeError(
-            f"X has {Y.shape[2]} features, but {who} is expecting {estimator.n_features_in_} features as "
-            "input."
-        )
+    else:
+        check_n_features(estimator, Y[0], reset=False)
     return Y
 
 

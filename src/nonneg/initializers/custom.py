@@ -52,18 +52,13 @@ def check_factor(array: Any, shape: tuple[int, int], name: str, *, zeros: bool =
         array = array if is_array_api_obj(array) else np.asarray(array)
     _check_form(array, shape, name)
     values = np.array(to_float64(array))
-    if not np.isfinite(values).all():
-        row, column = np.argwhere(~np.isfinite(values))[0]
-        raise NonFiniteDataError(
-            f"Expected a finite {name}, got {name}[{row}, {column}] = {values[row, column]}. "
-            "Remove or replace such entries."
-        )
-    if (values < 0).any():
-        row, column = np.argwhere(values < 0)[0]
-        raise NegativeDataError(
-            f"Expected a nonnegative {name}, got {name}[{row}, {column}] = {values[row, column]}. "
-            f"Clip it at zero: {name} = {name}.clip(0)."
-        )
+    for bad, kind, words, advice in (
+        (~np.isfinite(values), NonFiniteDataError, "finite", "Remove or replace such entries."),
+        (values < 0, NegativeDataError, "nonnegative", f"Clip it at zero: {name} = {name}.clip(0)."),
+    ):
+        for row, column in np.argwhere(bad)[:1]:
+            entry = f"{name}[{row}, {column}] = {values[row, column]}"
+            raise kind(f"Expected a {words} {name}, got {entry}. {advice}")
     if values.size and not zeros and not values.any():
         raise InvalidParameterError(_FULL_OF_ZEROS.format(name=name))
     return values

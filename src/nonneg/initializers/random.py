@@ -59,11 +59,8 @@ def half_normal_rows(block: LocalMatrix, *, projections: Array, shifts: Array) -
 def _random_rows(
     block: LocalMatrix, *, ones: Array, scale: float, mean_row: float, **noise: Any
 ) -> tuple[tuple[Array], tuple[()]]:
-    return (half_normal_rows(block, **noise) * (scale * _relative_sums(block, ones, mean_row)),), ()
-
-
-def _relative_sums(block: LocalMatrix, ones: Array, mean_row: float) -> Array:
     relative = block.times(ones) / (mean_row if mean_row > 0 else 1.0)
     # Rows of zeros: small, but positive, so that multiplicative updates can use them once data arrive.
     lower_bound = math.sqrt(float(block.xp.finfo(block.dtype).eps))
-    return block.xp.where(relative > lower_bound, relative, block.xp.full_like(relative, lower_bound))
+    sums = block.xp.where(relative > lower_bound, relative, block.xp.full_like(relative, lower_bound))
+    return (half_normal_rows(block, **noise) * (scale * sums),), ()

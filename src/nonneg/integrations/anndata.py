@@ -23,9 +23,6 @@ from nonneg.exceptions import DataTypeError, InvalidParameterError, OutputError,
 
 __all__ = ["fit", "matrix", "store", "transform", "weights"]
 
-# Summaries of a fit in one number; stored where the estimator has them.
-_NUMBERS = ("reconstruction_err_", "n_iter_")
-
 
 @documented
 def matrix(adata: Any, *, layer: str | None = None, use_highly_variable: bool | None = None) -> AnnDataMatrix:
@@ -235,8 +232,9 @@ def _result(
         "estimator": type(model).__name__,
         "version": __version__,
         "certificate": {one.name: _writable(one.as_dict()) for one in getattr(model, "certificate_", ())},
-        **{name.rstrip("_"): getattr(model, name) for name in _NUMBERS if hasattr(model, name)},
     }
+    for name in ("reconstruction_err", "n_iter"):
+        record |= {name: getattr(model, f"{name}_")} if hasattr(model, f"{name}_") else {}
     return {"obsm": (obsm, W), "varm": (varm, loadings), "uns": (uns, record)}
 
 

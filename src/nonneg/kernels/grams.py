@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_float_array, scalar
+from nonneg._arrays import is_float_array, scalar, to_float64
 from nonneg._compiled import core
+from nonneg._lazy import cached_property
 from nonneg._threads import team_size
+from nonneg._typing import FloatArray, IntArray, SparseMatrix
 from nonneg.kernels.nonzeros import row_hessians
 from nonneg.kernels.rows import gram_of
 from nonneg.kernels.sparse_products import sampled_product
@@ -43,14 +45,48 @@ class SharedGram:
         return SharedGram(self.matrix + other.matrix)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Laplacian:
+    """A smoothness penalty along a graph, as `nonneg.laplacian` returns it; it never changes."""
+
+    edges: SparseMatrix  # B of L = diag(degrees) - B
+    strength: float
+    normalized: bool
+
+    def __repr__(self) -> str:
+        graph = f"<{self.edges.shape[0]} nodes, {self.edges.nnz // 2} edges>"
+        return f"laplacian({graph}, strength={self.strength:g}, normalized={self.normalized})"
+
+    @cached_property
+    def degrees(self) -> FloatArray:
+        """The diagonal of L."""
+        sums = to_float64(self.edges.sum(axis=1))
+        return (sums > 0).astype(np.float64) if self.normalized else sums
+
+    @cached_property
+    def colors(self) -> list[tuple[IntArray, SparseMatrix]]:
+        """Nodes without edges among them, and their edges: a greedy coloring."""
+        starts, others = self.edges.indptr.tolist(), self.edges.indices.tolist()
+        colors: list[int] = []
+        for node in range(len(starts) - 1):
+            taken = {colors[other] for other in others[starts[node] : starts[node + 1]] if other < node}
+            colors.append(next(color for color in range(len(taken) + 1) if color not in taken))
+        classes = [np.flatnonzero(np.equal(colors, color)) for color in range(max(colors) + 1)]
+        return [(nodes, self.edges[nodes]) for nodes in classes]
+
+    def of_columns(self, factor: Any) -> FloatArray:
+        """Return f' L f of every column f of a factor: the sum of B_ij (f_i - f_j)^2 over its edges."""
+        factor = to_float64(factor)
+        squares = self.degrees @ (factor * factor) - np.sum(factor * (self.edges @ factor), axis=0)
+        return np.maximum(squares, 0.0)
+
+
 @dataclass(frozen=True)
 class SmoothGram:
     """One Gram matrix for all rows of F, and a graph along which the columns of F are smooth."""
 
-    # The quadratic form tr F G F' + sum of weights[a] f_a' L f_a over the columns f_a, L = diag(degrees) - B.
-
-    matrix: Any
-    graph: Any  # the Laplacian of its `degrees`, its `edges` B, and `colors` of rows without edges among them
+    matrix: Any  # G of the form tr F G F' + sum of weights[a] f_a' L f_a over the columns f_a
+    graph: Laplacian
     weights: Any
 
     @property

@@ -10,57 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from array_api_compat import array_namespace
 
-from nonneg._arrays import to_device, to_float64
-from nonneg._lazy import cached_property
-from nonneg._typing import Array, FloatArray, IntArray, SparseMatrix
+from nonneg._arrays import to_device
+from nonneg._typing import Array
 from nonneg.data import DataMatrix
 from nonneg.exceptions import InvalidParameterError, ShapeError
-from nonneg.kernels.grams import Gram, SmoothGram
+from nonneg.kernels.grams import Gram, Laplacian, SmoothGram
 from nonneg.kernels.rows import sum_rows
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Laplacian:
-    """A smoothness penalty along a graph, as `nonneg.laplacian` returns it; it never changes."""
-
-    edges: SparseMatrix  # B of L = diag(degrees) - B
-    strength: float
-    normalized: bool
-
-    def __repr__(self) -> str:
-        graph = f"<{self.edges.shape[0]} nodes, {self.edges.nnz // 2} edges>"
-        return f"laplacian({graph}, strength={self.strength:g}, normalized={self.normalized})"
-
-    @cached_property
-    def degrees(self) -> FloatArray:
-        """The diagonal of L."""
-        sums = to_float64(self.edges.sum(axis=1))
-        return (sums > 0).astype(np.float64) if self.normalized else sums
-
-    @cached_property
-    def colors(self) -> list[tuple[IntArray, SparseMatrix]]:
-        """Nodes without edges among them, and their edges: a greedy coloring."""
-        starts, others = self.edges.indptr.tolist(), self.edges.indices.tolist()
-        colors: list[int] = []
-        for node in range(len(starts) - 1):
-            taken = {colors[other] for other in others[starts[node] : starts[node + 1]] if other < node}
-            colors.append(next(color for color in range(len(taken) + 1) if color not in taken))
-        classes = [np.flatnonzero(np.equal(colors, color)) for color in range(max(colors) + 1)]
-        return [(nodes, self.edges[nodes]) for nodes in classes]
-
-    def of_columns(self, factor: Any) -> FloatArray:
-        """Return f' L f of every column f of a factor: the sum of B_ij (f_i - f_j)^2 over its edges."""
-        factor = to_float64(factor)
-        squares = self.degrees @ (factor * factor) - np.sum(factor * (self.edges @ factor), axis=0)
-        return np.maximum(squares, 0.0)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as arrays and numbers, for files."""
-        arrays = {name: getattr(self.edges, name) for name in ("data", "indices", "indptr")}
-        return {**arrays, "strength": self.strength, "normalized": self.normalized}
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,9 @@ from nonneg.initializers.custom import check_factor
 from nonneg.initializers.registry import INITS, default_init
 from nonneg.iteration import Checkpoint, Progress, Run, StopReason
 from nonneg.iteration.progress import phase, reporter
+from nonneg.kernels.grams import Laplacian
 from nonneg.losses.beta import objective
-from nonneg.losses.penalties import Laplacian, Penalties, scaled_penalties
+from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.registry import LOCAL, SOLVERS, beta_of, choose_solver, loss_name
@@ -301,11 +302,12 @@ def run_factorization(
     def begin(number: int, random: np.random.Generator) -> Restart:
         first_W, first_Ht = initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free)
         own: dict[str, Any] = {}
+        graphs = [each.edges.tocoo() for each in (penalties.smooth_W, penalties.smooth_H) if each]
         if folder is not None:
             own["checkpoint"] = Checkpoint.of(
                 folder if n_init == 1 else folder / f"restart-{number}",
                 [name, beta, k, repr(penalties), tol, init, free, accelerate, signed_components],
-                [each and each.as_dict() for each in (penalties.smooth_W, penalties.smooth_H)],
+                [[*graph.coords, graph.data] for graph in graphs],
                 str(random.bit_generator.state) if shuffle else None,
                 data.container,
                 fingerprint(data, first_W),

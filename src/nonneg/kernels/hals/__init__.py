@@ -48,8 +48,7 @@ def hals_passes(
     max_passes : int, default 1
         Maximum number of passes over the components.
     shrink : float, default 0.0
-        A row stops when a pass changes it by at most this fraction of its first pass; rows that a graph
-        couples stop together.
+        A row stops when a pass changes it by at most this fraction of its first pass; coupled ones together.
 
     Returns
     -------

@@ -73,9 +73,8 @@ def smooth_passes(
     factor: Any, gram: SmoothGram, cross: Any, order: Any, max_passes: int, shrink: float
 ) -> tuple[Any, float]:
     """Update rows that a graph couples: those of one color at once, each entry by its exact minimizer."""
-    new, dtype, turns = np.array(factor, order="C"), factor.dtype, [int(turn) for turn in order]
-    own = np.diagonal(gram.matrix)
-    others, turns = gram.matrix - np.diag(own), [a for a in turns if own[a] > 0]  # others have no curvature
+    new, dtype, own = np.array(factor, order="C"), factor.dtype, np.diagonal(gram.matrix)
+    others, turns = gram.matrix - np.diag(own), [a for a in order if own[a] > 0]  # others have no curvature
     colors = []
     for rows, edges in gram.graph.colors:
         curvature = own[:, None] + np.outer(gram.weights, gram.graph.degrees[rows])

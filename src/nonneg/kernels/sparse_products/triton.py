@@ -23,14 +23,6 @@ except ImportError:
 PER_THREAD = 32
 
 
-@lru_cache(maxsize=64)
-def number(value: float, dtype: Any, device: Any) -> Any:
-    """Return a number for a kernel; as an argument it would be rounded to float32."""
-    import torch
-
-    return torch.full((1,), value, dtype=dtype, device=device)
-
-
 if triton is not None:
 
     @triton.jit
