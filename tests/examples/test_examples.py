@@ -15,7 +15,7 @@ LONG = {
     "plot_gene_programs", "plot_initializations", "plot_signatures", "plot_penalties", "plot_pipeline",
     "plot_separation", "plot_solo_recordings", "plot_topic_changes", "plot_certificates", "plot_cluster",
 }  # fmt: skip
-QUICK = {"plot_cones", "plot_digits", "plot_losses", "plot_topics", "plot_unmixing"}
+QUICK = {"plot_anchors", "plot_cones", "plot_digits", "plot_losses", "plot_unmixing"}
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("plot_*.py"))
 SECONDS = 60
 # One process runs them all, each as a program of its own in a folder of its own: it starts once.
