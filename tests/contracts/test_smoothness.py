@@ -106,7 +106,7 @@ def test_the_loss_is_the_objective_and_never_increases(name, X):
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_each_factor_is_the_minimizer_given_the_other(name, X):
-    result = factorize(X, K, rng=0, tol=0, max_iter=3000, **SMOOTH[name])
+    result = factorize(X, K, rng=0, tol=0, max_iter=800, **SMOOTH[name])
     of_W, of_H = systems(X, result.W, result.H, SMOOTH[name])
     np.testing.assert_allclose(result.W.ravel(), brute_force(*of_W), rtol=0, atol=1e-8)
     np.testing.assert_allclose(result.H.T.ravel(), brute_force(*of_H), rtol=0, atol=1e-8)
@@ -119,7 +119,7 @@ def test_W_alone_has_one_minimum(normalized, X, rng):
     penalty = laplacian(weights + weights.T, strength=5.0, normalized=normalized)
     GRAPHS[penalty] = weights + weights.T
     H = rng.random((K, M))
-    options = {"penalty_W": penalty, "H": H, "frozen_components": range(K), "tol": 0, "max_iter": 3000}
+    options = {"penalty_W": penalty, "H": H, "frozen_components": range(K), "tol": 0, "max_iter": 800}
     result = factorize(X, K, init="random", rng=0, **options)
     np.testing.assert_array_equal(result.H, H)
     expected = brute_force(*systems(X, result.W, H, {"penalty_W": penalty})[0])

@@ -78,13 +78,14 @@ def smooth_passes(
     colors = []
     for rows, edges in gram.graph.colors:
         curvature = own[:, None] + np.outer(gram.weights, gram.graph.degrees[rows])
-        colors.append((rows, edges.astype(dtype, copy=False), curvature.astype(dtype)))
+        own_cross = np.ascontiguousarray(cross[rows].T)
+        colors.append((rows, edges.astype(dtype, copy=False), own_cross, curvature.astype(dtype)))
     violation = limit = 0.0
     for sweep in range(max_passes):
         change = 0.0
-        for rows, edges, curvature in colors:
+        for rows, edges, own_cross, curvature in colors:
             # Neighbors have other colors, so that they stay while these rows move.
-            target = np.ascontiguousarray((cross[rows] + gram.weights * (edges @ new)).T, dtype=dtype)
+            target = own_cross + (gram.weights * (edges @ new)).T.astype(dtype)
             part = np.ascontiguousarray(new[rows].T)
             for a in turns:
                 numerator = target[a] - others[a] @ part
