@@ -167,3 +167,13 @@ def test_one_feature_has_no_ratio_of_errors():
     found = cone_rank_one(np.array([[1.0], [2.0], [3.0]]), 1).certificate["expected-error"]
     assert found.quantities["ratio"] is None
     assert all(value is None or np.isfinite(value) for value in found.quantities.values())
+
+
+def test_two_points_have_the_smallest_cone_between_them():
+    # Its size angle is half the angle between the points: no cone around both has a smaller one.
+    near, far = plane(0.3, 0.5), plane(1.1, 1.4)
+    result = cone_rank_one(np.vstack([near, far]), 2)
+    statement = result.certificate["size-angles"]
+    assert statement.quantities["smallest"] == pytest.approx(0.1)
+    assert statement.quantities["largest"] == pytest.approx(0.15)
+    assert 0.0 <= statement.quantities["largest_gap"] < 1e-6

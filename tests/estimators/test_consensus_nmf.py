@@ -24,7 +24,7 @@ from nonneg.exceptions import InvalidDataError, InvalidParameterError, NegativeD
 from nonneg.metrics import match_components
 
 
-@parametrize_with_options(ConsensusNMF(2, n_init=2, max_iter=10))
+@parametrize_with_options(ConsensusNMF(2, n_init=3, max_iter=20))
 def test_follows_the_scikit_learn_contract(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
