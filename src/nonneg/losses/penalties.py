@@ -67,7 +67,12 @@ class Penalties:
 
 
 def scaled_penalties(
-    data: DataMatrix, alpha_W: float, alpha_H: Any, l1_ratio: float, penalty_W: Any, penalty_H: Any
+    data: DataMatrix,
+    alpha_W: float,
+    alpha_H: float | str,
+    l1_ratio: float,
+    penalty_W: Any = None,
+    penalty_H: Any = None,
 ) -> Penalties:
     """Scale scikit-learn's penalty parameters to the data, and check the graphs."""
     of_H = float(alpha_W if isinstance(alpha_H, str) else alpha_H) * data.total_weight()
