@@ -69,7 +69,7 @@ class Penalties:
 def scaled_penalties(
     data: DataMatrix,
     alpha_W: float,
-    alpha_H: Any,
+    alpha_H: float | str,
     l1_ratio: float,
     penalty_W: Any = None,
     penalty_H: Any = None,
