@@ -17,7 +17,7 @@ from nonneg._compiled import LEVELS, core, instruction_set
 from nonneg._threads import threads
 from nonneg.exceptions import NonnegError
 from nonneg.kernels.grams import ListedGrams, SharedGram
-from nonneg.kernels.hals import array_api, hals_passes
+from nonneg.kernels.hals import hals_passes
 
 needs_core = pytest.mark.skipif(core() is None, reason="the core was not built")
 
@@ -36,23 +36,6 @@ def problem(n_rows, k, dtype=np.float64, seed=0):
     other = rng.random((2 * k + 3, k)) * (rng.random((2 * k + 3, k)) < 0.7)
     factor, X = rng.random((n_rows, k)), rng.random((n_rows, 2 * k + 3))
     return tuple(np.ascontiguousarray(a, dtype=dtype) for a in (factor, other.T @ other, X @ other))
-
-
-@needs_core
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("n_rows", "k"), [(0, 3), (1, 1), (5, 2), (31, 4), (129, 7), (700, 33)])
-def test_coordinate_descent_is_that_of_array_code(n_rows, k, dtype):
-    factor, gram, cross = problem(n_rows, k, dtype)
-    gram[0, :] = gram[:, 0] = 0  # a component without curvature
-    order = np.random.default_rng(1).permutation(k)
-    before = factor.copy(), cross.copy()
-    expected, violation = array_api.hals_passes(factor, SharedGram(gram), cross, order, 6, 0.1)
-    found, measured = hals_passes(factor, SharedGram(gram), cross, order=order, max_passes=6, shrink=0.1)
-    tolerance = 2e-4 if dtype == np.float32 else 1e-10
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
-    assert measured == pytest.approx(float(violation), rel=1e-4)
-    for array, kept in zip((factor, cross), before, strict=True):
-        np.testing.assert_array_equal(array, kept)
 
 
 @needs_core
