@@ -1,4 +1,4 @@
-"""Compiled core: equal to array code on every level, number of threads and layout; safe after a fork."""
+"""Compiled core: equal to array code on every level, number of threads and layout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nonneg import NMF, factorize
 from nonneg._compiled import LEVELS, core, instruction_set
 from nonneg._threads import threads
 from nonneg.exceptions import NonnegError
-from nonneg.kernels.grams import ListedGrams, SharedGram
+from nonneg.kernels.grams import SharedGram
 from nonneg.kernels.hals import hals_passes
 
 needs_core = pytest.mark.skipif(core() is None, reason="the core was not built")
@@ -61,16 +61,6 @@ def test_nan_and_infinity_stay_in_their_rows():
     assert not np.isfinite(violation)
     others = np.setdiff1d(np.arange(40), [3, 7])
     np.testing.assert_array_equal(found[others], expected[others])
-
-
-@needs_core
-def test_matrices_of_rows_agree_with_the_fallback(monkeypatch):
-    rng = np.random.default_rng(2)
-    other, mask = rng.random((30, 4)), scipy.sparse.random_array((20, 30), density=0.4, rng=rng, format="csr")
-    grams = ListedGrams(other.T @ other, -1.0, other, mask.indptr, mask.indices)
-    found = grams.dense().matrices
-    monkeypatch.setattr("nonneg.kernels.grams.core", lambda: None)
-    np.testing.assert_allclose(found, grams.dense().matrices, rtol=1e-12, atol=1e-13)
 
 
 @needs_core
@@ -153,24 +143,6 @@ def test_parts_of_different_builds_refuse_each_other():
             print(core() is None, "different builds" in str(caught[0].message))
     """
     assert run_apart(code, NONNEG_CORE="baseline") == "True True"
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_forked_child_fits_with_threads_of_its_own():
-    code = """
-        import os, warnings
-        import numpy as np
-        from nonneg import factorize
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
-        X = np.random.default_rng(0).random((3000, 60))
-        first = factorize(X, 8, rng=0, max_iter=10, tol=0, n_jobs=3).W
-        child = os.fork()
-        if child == 0:
-            again = factorize(X, 8, rng=0, max_iter=10, tol=0, n_jobs=3).W
-            os._exit(0 if np.array_equal(first, again) else 7)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    """
-    assert run_apart(code) == "0"
 
 
 @pytest.mark.parametrize("shape", [(1, 5), (5, 1), (1, 1), (2, 1), (40, 1)])

@@ -61,14 +61,6 @@ def test_empty_rows_give_zeros_and_an_empty_matrix_gives_nothing():
     assert sampled_product(csr.indptr, csr.indices, np.ones((5, 2)), right).shape == (0,)
 
 
-def test_rows_of_every_length_modulo_the_unrolling_are_right():
-    dense = np.tril(np.arange(1.0, 101.0).reshape(10, 10))
-    csr = sp.csr_array(dense)
-    right = np.random.default_rng(4).random((10, 3))
-    product = sparse_times(csr.indptr, csr.indices, csr.data, right)
-    np.testing.assert_allclose(product, dense @ right, rtol=1e-14)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
 def test_sums_of_rows_are_those_of_scipy(dtype):
     csr = sparse(density=0.1)
