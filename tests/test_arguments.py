@@ -68,13 +68,3 @@ def test_what_is_good_is_taken(tmp_path: Path) -> None:
     assert checked_checkpoint(str(tmp_path)) == checked_checkpoint(tmp_path) == tmp_path
     nonneg.factorize(X, 2, max_iter=2, verbose=False, checkpoint=str(tmp_path))
     assert any(tmp_path.iterdir())
-
-
-def test_all_say_the_same() -> None:
-    said = set()
-    for name in ("factorize", "purify", "learn_transform", "joint_diagonalize", "select_anchors"):
-        for given in ({"verbose": "yes"}, {"checkpoint": 3}):
-            with pytest.raises(InvalidParameterError) as caught:
-                FUNCTIONS[name](**given)
-            said.add(str(caught.value))
-    assert len(said) == 2

@@ -1,4 +1,4 @@
-"""Compiled core: equal to array code on every level, number of threads and layout; safe after a fork."""
+"""Compiled core: equal to array code on every level, number of threads and layout."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from nonneg import NMF, factorize
 from nonneg._compiled import LEVELS, core, instruction_set
 from nonneg._threads import threads
 from nonneg.exceptions import NonnegError
-from nonneg.kernels.grams import ListedGrams, SharedGram
-from nonneg.kernels.hals import array_api, hals_passes
+from nonneg.kernels.grams import SharedGram
+from nonneg.kernels.hals import hals_passes
 
 needs_core = pytest.mark.skipif(core() is None, reason="the core was not built")
 
@@ -36,23 +36,6 @@ def problem(n_rows, k, dtype=np.float64, seed=0):
     other = rng.random((2 * k + 3, k)) * (rng.random((2 * k + 3, k)) < 0.7)
     factor, X = rng.random((n_rows, k)), rng.random((n_rows, 2 * k + 3))
     return tuple(np.ascontiguousarray(a, dtype=dtype) for a in (factor, other.T @ other, X @ other))
-
-
-@needs_core
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("n_rows", "k"), [(0, 3), (1, 1), (5, 2), (31, 4), (129, 7), (700, 33)])
-def test_coordinate_descent_is_that_of_array_code(n_rows, k, dtype):
-    factor, gram, cross = problem(n_rows, k, dtype)
-    gram[0, :] = gram[:, 0] = 0  # a component without curvature
-    order = np.random.default_rng(1).permutation(k)
-    before = factor.copy(), cross.copy()
-    expected, violation = array_api.hals_passes(factor, SharedGram(gram), cross, order, 6, 0.1)
-    found, measured = hals_passes(factor, SharedGram(gram), cross, order=order, max_passes=6, shrink=0.1)
-    tolerance = 2e-4 if dtype == np.float32 else 1e-10
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
-    assert measured == pytest.approx(float(violation), rel=1e-4)
-    for array, kept in zip((factor, cross), before, strict=True):
-        np.testing.assert_array_equal(array, kept)
 
 
 @needs_core
@@ -78,16 +61,6 @@ def test_nan_and_infinity_stay_in_their_rows():
     assert not np.isfinite(violation)
     others = np.setdiff1d(np.arange(40), [3, 7])
     np.testing.assert_array_equal(found[others], expected[others])
-
-
-@needs_core
-def test_matrices_of_rows_agree_with_the_fallback(monkeypatch):
-    rng = np.random.default_rng(2)
-    other, mask = rng.random((30, 4)), scipy.sparse.random_array((20, 30), density=0.4, rng=rng, format="csr")
-    grams = ListedGrams(other.T @ other, -1.0, other, mask.indptr, mask.indices)
-    found = grams.dense().matrices
-    monkeypatch.setattr("nonneg.kernels.grams.core", lambda: None)
-    np.testing.assert_allclose(found, grams.dense().matrices, rtol=1e-12, atol=1e-13)
 
 
 @needs_core
@@ -170,24 +143,6 @@ def test_parts_of_different_builds_refuse_each_other():
             print(core() is None, "different builds" in str(caught[0].message))
     """
     assert run_apart(code, NONNEG_CORE="baseline") == "True True"
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_forked_child_fits_with_threads_of_its_own():
-    code = """
-        import os, warnings
-        import numpy as np
-        from nonneg import factorize
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
-        X = np.random.default_rng(0).random((3000, 60))
-        first = factorize(X, 8, rng=0, max_iter=10, tol=0, n_jobs=3).W
-        child = os.fork()
-        if child == 0:
-            again = factorize(X, 8, rng=0, max_iter=10, tol=0, n_jobs=3).W
-            os._exit(0 if np.array_equal(first, again) else 7)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    """
-    assert run_apart(code) == "0"
 
 
 @pytest.mark.parametrize("shape", [(1, 5), (5, 1), (1, 1), (2, 1), (40, 1)])

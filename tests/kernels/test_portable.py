@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg.kernels import grams, rows
+from nonneg.kernels import grams
 from nonneg.kernels.beta_products import array_api as beta_kernels
 from nonneg.kernels.sparse_products import array_api as sparse_kernels
 
@@ -90,24 +90,6 @@ def test_second_derivatives_are_true_or_those_of_the_majorizer(beta, weighted, r
         np.testing.assert_allclose(found[1], bounded)
 
 
-@pytest.mark.parametrize("beta", BETAS)
-def test_a_step_lowers_the_loss_and_rows_without_descent_stay(beta, rng):
-    x, v, d = rng.random((8, 6)) + 0.1, rng.random((8, 6)) + 0.5, rng.random((8, 6)) - 0.5
-    linear, quadratic = 0.1 * rng.random(8), 0.1 * rng.random(8)
-    slopes = np.sum((v ** (beta - 1) - x * v ** (beta - 2)) * d, axis=1) + linear
-    moved, t = beta_kernels.line_search(x, v, d, None, beta, 1e-9, linear, quadratic, slopes, 12)
-    np.testing.assert_allclose(moved, v + t[:, None] * d)
-    assert ((t > 0) == (slopes < 0)).all()
-    assert (t <= 1).all()
-
-    def value(t):
-        return divergence(x, v + t[:, None] * d, beta).sum(axis=1) + t * (linear + 0.5 * quadratic * t)
-
-    down = slopes < 0
-    assert down.any()
-    assert (value(t)[down] < value(0 * t)[down]).all()
-
-
 def all_grams(rng):
     """Masks of rows and the same Gram matrices in every form."""
     mask, other = rng.random((6, 9)) < 0.6, rng.random((9, 3))
@@ -149,11 +131,3 @@ def test_one_gram_matrix_for_all_rows(rng):
     np.testing.assert_allclose(grams.gram_matrices(gram.plus_ridge(0.5)), A.T @ A + 0.5 * np.eye(3))
     assert gram.plus_ridge(0.0) is gram
     np.testing.assert_allclose((gram + gram).matrix, 2 * A.T @ A)
-
-
-def test_sums_of_entries(rng):
-    a, b = rng.standard_normal((9, 4)), rng.standard_normal((9, 4))
-    a[a > 1] = 0.0
-    assert rows.absolute_sum(a) == pytest.approx(np.abs(a).sum())
-    assert rows.product_sum(a, b) == pytest.approx(np.sum(a * b))
-    np.testing.assert_allclose(rows.extrapolated(a, b, 0.4), np.maximum(a + 0.4 * (a - b), 0))

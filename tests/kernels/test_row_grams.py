@@ -39,19 +39,6 @@ def test_listed_matrices_equal_those_written_out(share):
     )
 
 
-@pytest.mark.parametrize("share", [0.15, 0.85])
-def test_a_ridge_and_a_sum_change_what_they_should(share):
-    mask, other, _, _ = masked(share)
-    gram = observed_entries(mask, float).row_grams(other)
-    expected = materialized(mask, other)
-    ridged = gram.plus_ridge(0.7)
-    np.testing.assert_allclose(ridged.dense().matrices, expected + 0.7 * np.eye(4), rtol=1e-12)
-    np.testing.assert_allclose(gram.dense().plus_ridge(0.7).matrices, ridged.dense().matrices, rtol=1e-14)
-    np.testing.assert_allclose((gram + gram).matrices, 2 * expected, rtol=1e-12)
-    shared = SharedGram(expected[0]) + SharedGram(expected[1])
-    np.testing.assert_allclose(shared.matrix, expected[0] + expected[1])
-
-
 @pytest.mark.parametrize("share", [0.2, 0.8])
 @pytest.mark.parametrize(("passes", "shrink", "order"), [(1, 0.0, None), (25, 0.1, None), (3, 0.0, [2, 0])])
 def test_listed_and_written_out_matrices_give_the_rows_of_the_loop(share, passes, shrink, order):
@@ -95,17 +82,6 @@ def test_a_row_with_one_entry_observed_is_fitted_at_that_entry(dtype):
     rows, _ = hals_passes(factor, observed_entries(mask, float).row_grams(other), cross, max_passes=200)
     assert rows[5] @ other[7] == pytest.approx(3.0, rel=1e-3 if dtype == np.float32 else 1e-9)
     assert rows[5].max() < 1e3
-
-
-@pytest.mark.parametrize("share", [0.2, 0.8])
-def test_the_quadratic_form_sums_over_all_rows(share):
-    mask, other, factor, _ = masked(share)
-    grams = materialized(mask, other)
-    expected = float(np.einsum("ia,iab,ib->", factor, grams, factor))
-    assert quadratic_form(factor, observed_entries(mask, float).row_grams(other)) == pytest.approx(expected)
-    assert quadratic_form(factor, DenseGrams(grams)) == pytest.approx(expected)
-    ridged = observed_entries(mask, float).row_grams(other).plus_ridge(0.5)
-    assert quadratic_form(factor, ridged) == pytest.approx(expected + 0.5 * (factor**2).sum())
 
 
 def test_the_quadratic_form_of_a_shared_matrix_is_summed_in_float64(xp):

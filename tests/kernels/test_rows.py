@@ -40,10 +40,3 @@ def test_sums_and_extrapolation_do_not_depend_on_the_number_of_threads(dtype):
     assert results[0][2].dtype == dtype
     assert results[0][0] == pytest.approx(np.abs(a).sum(dtype=np.float64), rel=1e-6)
     assert results[0][1] == pytest.approx(np.sum(a.astype(np.float64) * b), rel=1e-9)
-
-
-def test_no_rows_are_no_error():
-    empty = np.empty((0, 3))
-    assert rows.map_rows(lambda x: x + 1, empty).shape == (0, 3)
-    assert rows.sum_rows(lambda x: x.sum(), empty) == 0.0
-    np.testing.assert_array_equal(rows.gram_of(empty), np.zeros((3, 3)))

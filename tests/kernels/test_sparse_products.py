@@ -61,26 +61,6 @@ def test_empty_rows_give_zeros_and_an_empty_matrix_gives_nothing():
     assert sampled_product(csr.indptr, csr.indices, np.ones((5, 2)), right).shape == (0,)
 
 
-def test_rows_of_every_length_modulo_the_unrolling_are_right():
-    dense = np.tril(np.arange(1.0, 101.0).reshape(10, 10))
-    csr = sp.csr_array(dense)
-    right = np.random.default_rng(4).random((10, 3))
-    product = sparse_times(csr.indptr, csr.indices, csr.data, right)
-    np.testing.assert_allclose(product, dense @ right, rtol=1e-14)
-
-
-def test_one_and_two_threads_give_the_same_bytes():
-    csr = sparse(2000, 50, density=0.3)
-    right, left = np.random.default_rng(5).random((50, 8)), np.random.default_rng(6).random((2000, 8))
-    results = []
-    for n_jobs in (1, 2):
-        with threads(n_jobs):
-            product = sparse_times(csr.indptr, csr.indices, csr.data, right)
-            sampled = sampled_product(csr.indptr, csr.indices, left, right)
-            results.append(product.tobytes() + sampled.tobytes())
-    assert results[0] == results[1]
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
 def test_sums_of_rows_are_those_of_scipy(dtype):
     csr = sparse(density=0.1)
@@ -92,15 +72,19 @@ def test_sums_of_rows_are_those_of_scipy(dtype):
     np.testing.assert_array_equal(row_sums(np.zeros(4, dtype=int), np.zeros(0)), np.zeros(3))
 
 
-def test_a_plan_covers_every_entry_once():
+def test_a_plan_covers_every_entry_once(torch, device, monkeypatch):
     indptr = np.array([0, 0, 5, 12, 12, 13, 40])
-    found = plan.make_plan(indptr, part=4, block=10)
+    monkeypatch.setattr(plan, "PART", 4)
+    monkeypatch.setattr(plan, "BLOCK", 10)
+    found = plan.row_plan(torch.asarray(indptr, device=device))
     assert [(first, last) for first, last, *_ in found.blocks] == [(0, 3), (3, 6)]
-    ends = np.minimum(found.begins + 4, indptr[found.rows + 1])
-    covered = np.concatenate([np.arange(*ends) for ends in zip(found.begins, ends, strict=True)])
+    rows, begins, starts = (array.cpu().numpy() for array in (found.rows, found.begins, found.starts))
+    ends = np.minimum(begins + 4, indptr[rows + 1])
+    covered = np.concatenate([np.arange(*ends) for ends in zip(begins, ends, strict=True)])
     np.testing.assert_array_equal(covered, np.arange(40))
-    np.testing.assert_array_equal(np.repeat(np.arange(6), np.diff(found.starts)), found.rows)
-    assert plan.make_plan(indptr, part=64).rows is None
+    np.testing.assert_array_equal(np.repeat(np.arange(6), np.diff(starts)), rows)
+    monkeypatch.setattr(plan, "PART", 64)
+    assert plan.row_plan(torch.asarray(indptr, device=device)).rows is None
 
 
 def on_device(torch, device, *arrays):

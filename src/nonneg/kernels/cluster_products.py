@@ -41,7 +41,9 @@ def cluster_products(block: Any, labels: Any, vectors: FloatArray, active: Array
     """
     rows = core_rows(block)
     if rows is None:
-        return portable_cluster_products(block, labels, vectors)
+        # The products and sums of all clusters, from products of all rows with all vectors.
+        entries = one_hot(labels, block.times(block.to_device(vectors.T)), len(vectors))
+        return block.xp.sum(entries, axis=1, keepdims=True), block.transposed_times(entries).T
     dtype = rows[-1].dtype
     weights = None if block.weights is None else np.ascontiguousarray(numpy_view(block.weights), dtype=dtype)
     own = np.ascontiguousarray(vectors, dtype=dtype)
@@ -69,12 +71,6 @@ def _pieces(labels: IntArray, active: Array) -> tuple[IntArray, IntArray]:
         cuts = np.arange(ends[cluster] - counts[cluster], ends[cluster], step)
         pieces.append(np.stack([cuts, np.minimum(cuts + step, ends[cluster]), np.full(len(cuts), cluster)]))
     return order, np.concatenate(pieces, axis=1)
-
-
-def portable_cluster_products(block: Any, labels: Any, vectors: Any) -> tuple[Any, Any]:
-    """Return the products and sums of all clusters, from products of all rows with all vectors."""
-    own = one_hot(labels, block.times(block.to_device(vectors.T)), len(vectors))
-    return block.xp.sum(own, axis=1, keepdims=True), block.transposed_times(own).T
 
 
 def one_hot(labels: Any, entries: Any, k: int) -> Any:

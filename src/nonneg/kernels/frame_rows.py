@@ -38,7 +38,11 @@ def sums_of_squares(
         return X * X
     compiled = core() if is_float_array(X) and X.flags.c_contiguous else None
     if compiled is None or offsets is None or counts is None:
-        return portable_sums_of_squares(X, n_frames, offsets)
+        if offsets is not None:
+            return np.add.reduceat(X * X, offsets, axis=1)
+        xp = array_namespace(X)
+        parts = xp.reshape(X, (X.shape[0], -1, n_frames, X.shape[2]))
+        return xp.sum(parts * parts, axis=1)
     sums = np.empty((len(X), n_frames, X.shape[2]), dtype=X.dtype)
     first, number = (np.ascontiguousarray(array, dtype=np.int64) for array in (offsets, counts))
     compiled.sums_of_squares(X, first, number, sums, team_size(ENTRY * X.size))
@@ -69,12 +73,3 @@ def weighted_rows(X: Array, weights: Array, counts: IntArray | None = None) -> A
     xp = array_namespace(X)
     parts = xp.reshape(X, (X.shape[0], -1, weights.shape[1], X.shape[2]))
     return xp.reshape(parts * weights[:, None, :, :], X.shape)
-
-
-def portable_sums_of_squares(X: Array, n_frames: int, offsets: IntArray | None) -> Array:
-    """Return the sums of squares over the rows of every frame."""
-    if offsets is not None:
-        return np.add.reduceat(X * X, offsets, axis=1)
-    xp = array_namespace(X)
-    parts = xp.reshape(X, (X.shape[0], -1, n_frames, X.shape[2]))
-    return xp.sum(parts * parts, axis=1)

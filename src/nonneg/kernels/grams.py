@@ -15,7 +15,7 @@ from nonneg._lazy import cached_property
 from nonneg._threads import team_size
 from nonneg._typing import FloatArray, IntArray, SparseMatrix
 from nonneg.kernels.nonzeros import row_hessians
-from nonneg.kernels.rows import gram_of
+from nonneg.kernels.rows import gram_of, ranges
 from nonneg.kernels.sparse_products import sampled_product
 
 # Rounding leaves less than this fraction of the base in a difference of equal sums.
@@ -237,8 +237,7 @@ class WeightedGrams:
         xp, total = array_namespace(factor), 0.0
         entries = 1 << 18 if isinstance(factor, np.ndarray) else CHUNK_ENTRIES
         step = max(1, entries // max(1, self.weights.shape[1]))
-        for first in range(0, factor.shape[0], step):
-            rows = slice(first, min(first + step, factor.shape[0]))
+        for rows in ranges(0, factor.shape[0], step):
             squares = xp.astype(factor[rows, :] @ self.other.T, xp.float64) ** 2
             total = total + xp.sum(squares * xp.astype(self.weights[rows, :], xp.float64))
         if self.ridge:

@@ -6,13 +6,17 @@ what is cut off above equals tau, or 0 where the positive entries sum to less.
 
 from __future__ import annotations
 
-import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._arrays import is_float_array
 from nonneg._compiled import core
 from nonneg._threads import team_size
 from nonneg._typing import Array
+
+# As in the compiled loop.
+MOST_STEPS = 60
+# A cap has arrived where a step changes it by so many rounding errors.
+ROUNDINGS = 4
 
 
 def cap_rows(
@@ -50,31 +54,27 @@ def cap_rows(
     Costs a few passes over every row: Newton's method on the piecewise linear sum, from the last cap, ends
     after a finite number of steps and mostly two or three.
     """
-    arrays = (offset, product, split, dual, caps)
+    arrays, xp = (offset, product, split, dual, caps), array_namespace(product)
+    unit = ROUNDINGS * float(xp.finfo(product.dtype).eps)
     compiled = core() if is_float_array(product) else None
-    if compiled is None or not all(array.flags.c_contiguous for array in arrays):
-        return portable_cap_rows(*arrays, relax=relax, tau=tau)
-    unit = float(ROUNDINGS * np.finfo(product.dtype).eps)
-    sums: tuple[float, float, float, float] = compiled.cap_rows(
-        *arrays, relax, tau, unit, team_size(8.0 * product.size)
-    )
-    return sums
-
-
-# As in the compiled loop.
-MOST_STEPS = 60
-# A cap has arrived where a step changes it by so many rounding errors.
-ROUNDINGS = 4
-
-
-def portable_cap_rows(
-    offset: Array, product: Array, split: Array, dual: Array, caps: Array, *, relax: float, tau: float
-) -> tuple[float, float, float, float]:
-    """Update split and dual variables; see `kernels.row_caps.cap_rows`."""
-    xp = array_namespace(product)
+    if compiled is not None and all(array.flags.c_contiguous for array in arrays):
+        sums: tuple[float, float, float, float] = compiled.cap_rows(
+            *arrays, relax, tau, unit, team_size(8.0 * product.size)
+        )
+        return sums
     product += offset
     relaxed = relax * product + (1.0 - relax) * split + dual
-    caps[...] = _caps(relaxed, caps, tau)
+    # As in the compiled loop, all rows at once; a row that has arrived stays.
+    for step in range(MOST_STEPS):
+        above = xp.clip(relaxed - caps[:, None], 0.0, None)
+        total, count = xp.sum(above, axis=1), xp.sum(xp.astype(above > 0, product.dtype), axis=1)
+        lowered = xp.clip(caps + (total - tau) / xp.clip(count, 1.0, None), 0.0, None)
+        lowered = xp.where(count > 0, lowered, xp.zeros_like(caps))
+        arrived = (lowered == caps) | ((lowered >= caps) & (lowered - caps <= unit * caps))
+        caps[...] = lowered
+        # Asking the device takes as long as a step.
+        if step % 2 and bool(xp.all(arrived)):
+            break
     new = xp.minimum(xp.clip(relaxed, 0.0, None), caps[:, None])
     squares = [xp.sum(values * values) for values in (product - new, new - split, new, relaxed - new)]
     split[...] = new
@@ -82,20 +82,3 @@ def portable_cap_rows(
     product[...] = new - dual
     primal, change, size, dual_size = (float(value) for value in xp.stack(squares))
     return primal, change, size, dual_size
-
-
-def _caps(rows: Array, caps: Array, tau: float) -> Array:
-    # As in the compiled loop, all rows at once; a row that has arrived stays.
-    xp = array_namespace(rows)
-    unit = ROUNDINGS * float(xp.finfo(rows.dtype).eps)
-    for step in range(MOST_STEPS):
-        above = xp.clip(rows - caps[:, None], 0.0, None)
-        total, count = xp.sum(above, axis=1), xp.sum(xp.astype(above > 0, rows.dtype), axis=1)
-        new = xp.clip(caps + (total - tau) / xp.clip(count, 1.0, None), 0.0, None)
-        new = xp.where(count > 0, new, xp.zeros_like(caps))
-        arrived = (new == caps) | ((new >= caps) & (new - caps <= unit * caps))
-        caps = new
-        # Asking the device takes as long as a step.
-        if step % 2 and bool(xp.all(arrived)):
-            break
-    return caps

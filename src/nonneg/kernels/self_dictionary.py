@@ -21,7 +21,8 @@ from nonneg._arrays import clipped, numpy_view, to_device, to_numpy
 from nonneg._compiled import core
 from nonneg._lazy import cached_property
 from nonneg._threads import parallel_for, single_threaded_blas, team_size
-from nonneg._typing import Array, FloatArray, IntArray, Namespace
+from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.kernels.rows import ranges
 
 # Scores that exist at a time: 1 MB per thread stays in a core's cache, 256 MB on another device.
 HOST_SCORES, DEVICE_SCORES = 1 << 18, 1 << 26
@@ -100,10 +101,8 @@ class Dictionary:
 
     def tile(self, start: int, stop: int) -> Array:
         """Return a range of points, dense in float64."""
-        part = self.points[start:stop] if self.sparse else self.points[start:stop, ...]
-        return (
-            self.xp.astype(part.toarray() if self.sparse else part, self.xp.float64, copy=False) - self.center
-        )
+        part = self.points[start:stop].toarray() if self.sparse else self.points[start:stop, ...]
+        return self.xp.astype(part, self.xp.float64, copy=False) - self.center
 
     def tiles(self) -> Any:
         """Yield all points, a range at a time."""
@@ -126,8 +125,7 @@ class Dictionary:
 
     def blocks(self, width: int) -> list[slice]:
         """Return ranges of the points, given how many numbers each of them needs at a time."""
-        step = max(1, ENTRIES // max(1, width))
-        return [slice(start, min(start + step, self.shape[0])) for start in range(0, self.shape[0], step)]
+        return list(ranges(0, self.shape[0], max(1, ENTRIES // max(1, width))))
 
     def rounded(self, start: int, stop: int, dtype: Any) -> Array:
         """Return a range of points scaled into the unit ball in a dtype; dense points are scaled once."""
@@ -192,8 +190,7 @@ def minimizing_vertices(dictionary: Dictionary, residual: Array, gradient: Penal
     vertices, close = np.zeros(n, dtype=np.int64), np.empty(n, dtype=bool)
 
     def work(start: int, stop: int) -> None:
-        for first in range(start, stop, scan.n_columns):
-            part = slice(first, min(first + scan.n_columns, stop))
+        for part in ranges(start, stop, scan.n_columns):
             vertices[part], close[part] = scan.lowest(part)
 
     operations = 2.0 * n * dictionary.shape[0] * dictionary.shape[1]
@@ -255,8 +252,7 @@ class _Scan:
     def compiled(self, vertices: IntArray, n_threads: int) -> Any:
         """Write the vertices of all columns, and return which are too close to others to call."""
         close = np.empty(len(vertices), dtype=bool)
-        for first in range(0, len(vertices), RESIDUALS):
-            part = slice(first, min(first + RESIDUALS, len(vertices)))
+        for part in ranges(0, len(vertices), RESIDUALS):
             right, listed, columns, extra = self.prepared(part)
             n = len(right)
             starts = np.zeros(n + 1, dtype=np.int64)
@@ -355,7 +351,13 @@ def constraint_sums(dictionary: Dictionary, residual: Array, levels: Array) -> F
             points = dictionary.rounded(first, last, xp.float32)
             ones = xp.ones((points.shape[0], 1), dtype=xp.float32, device=device_of(residual))
             points = xp.concat([points, ones], axis=1)
-            sums[first:last] = to_numpy(_positive_sums(xp, points, right, columns))
+            total = xp.zeros(points.shape[0], dtype=xp.float64, device=device_of(points))
+            for span in ranges(0, n_columns, columns):
+                scores = points @ right[:, span]
+                # NumPy would convert all scores before it adds them in float64, which takes as long as the
+                # product.
+                total += xp.sum(clipped(scores, 0.0), axis=1, dtype=None if host else xp.float64)
+            sums[first:last] = to_numpy(total)
 
     dictionary.rounded(0, 1, xp.float32)  # before threads ask for it
     if host:
@@ -365,13 +367,3 @@ def constraint_sums(dictionary: Dictionary, residual: Array, levels: Array) -> F
         work(0, n_points)
     # Sums in float32 lose this share at most; those of other devices are in float64.
     return sums * (unit * (1.0 + (columns if host else 1) * 2.0**-24))
-
-
-def _positive_sums(xp: Namespace, points: Array, right: Array, columns: int) -> Array:
-    total = xp.zeros(points.shape[0], dtype=xp.float64, device=device_of(points))
-    for first in range(0, right.shape[1], columns):
-        scores = points @ right[:, first : min(first + columns, right.shape[1])]
-        # NumPy would convert all scores before it adds them in float64, which takes as long as the product.
-        wide = None if isinstance(scores, np.ndarray) else xp.float64
-        total += xp.sum(clipped(scores, 0.0), axis=1, dtype=wide)
-    return total

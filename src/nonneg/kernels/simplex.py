@@ -10,7 +10,7 @@ from array_api_compat import array_namespace
 from nonneg._arrays import is_float_array, serves_tensors
 from nonneg._compiled import core
 from nonneg._threads import team_size
-from nonneg._typing import Array, FloatArray, Namespace
+from nonneg._typing import Array, FloatArray
 from nonneg.kernels.block_pivoting.array_api import PivotedRows, pivot_in_batches
 
 
@@ -97,12 +97,6 @@ def portable_simplex_pivoting(start: Any, gram: Any, cross: Array, max_pivots: i
 class SimplexRows(PivotedRows):
     """Rows that are solved for nonnegative weights of sum one; see `PivotedRows`."""
 
-    def __init__(self, xp: Namespace, gram: Any, cross: Array, passive: Any) -> None:
-        super().__init__(xp, gram, cross, passive)
-        self.scale = xp.maximum(xp.max(xp.abs(cross), axis=1), xp.max(self.diagonal))
-        # The equation of the sum is of the size of the others.
-        self.weight = xp.mean(self.diagonal)
-
     def solve(self) -> tuple[Any, Any, Any]:
         """Solve for the current supports."""
         xp = self.xp
@@ -111,24 +105,22 @@ class SimplexRows(PivotedRows):
         self.passive = xp.logical_or(self.passive, empty[:, None])
         mask = xp.astype(self.passive, xp.float64)
         n_rows, k = mask.shape
+        scale = xp.maximum(xp.max(xp.abs(self.cross), axis=1), xp.max(self.diagonal))
+        # The equation of the sum is of the size of the others.
+        weight = xp.mean(self.diagonal)
         inner = self.gram * (mask[:, :, None] * mask[:, None, :]) + self.eye * (1.0 - mask)[:, :, None]
-        edge = (self.weight * mask)[:, :, None]
+        edge = (weight * mask)[:, :, None]
         corner = xp.zeros((n_rows, 1, 1), dtype=xp.float64, device=mask.device)
         system = xp.concat(
             [xp.concat([inner, edge], axis=2), xp.concat([xp.matrix_transpose(edge), corner], axis=2)], axis=1
         )
-        last = xp.full((n_rows, 1), 1.0, dtype=xp.float64, device=mask.device) * self.weight
+        last = xp.full((n_rows, 1), 1.0, dtype=xp.float64, device=mask.device) * weight
         right = xp.concat([self.cross * mask, last], axis=1)
         solution = xp.linalg.solve(system, right[:, :, None])[:, :, 0]
         x = solution[:, :k] * mask
-        level = -self.weight * solution[:, k]
+        level = -weight * solution[:, k]
         slope = x @ self.gram - self.cross - level[:, None]
-        wrong = xp.where(self.passive, x < -TOLERANCE, slope < -TOLERANCE * self.scale[:, None])
+        wrong = xp.where(self.passive, x < -TOLERANCE, slope < -TOLERANCE * scale[:, None])
         x = xp.clip(x, min=0.0)
         x = x / xp.sum(x, axis=1, keepdims=True)
         return x, xp.sum(xp.astype(wrong, xp.int64), axis=1), wrong
-
-    def keep(self, rows: Array) -> None:
-        """Drop all other rows."""
-        super().keep(rows)
-        self.scale = self.xp.take(self.scale, rows)

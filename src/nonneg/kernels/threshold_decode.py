@@ -57,7 +57,10 @@ def decoded_sums(
     """
     compiled = core() if is_float_array(X) and X.shape[1] else None
     if compiled is None:
-        return portable_decoded_sums(X, inverse, threshold, reference, rule, sample_weight)
+        right, cut, shift = (to_device(vector, X, X.dtype) for vector in (inverse.T, threshold, reference))
+        extended, facts = decode_block(X @ right, cut, shift, rule, sample_weight)
+        weighted = extended if sample_weight is None else extended * sample_weight[:, None]
+        return DecodedSums(*map(to_float64, (extended.T @ weighted, weighted.T @ X, *facts)))
     (n_rows, m), n = X.shape, len(inverse)
     rows, right, cut, shift = (
         np.ascontiguousarray(array, dtype=X.dtype) for array in (X, inverse, threshold, reference)
@@ -95,19 +98,3 @@ def decode_block(
         terms = tuple(term * xp.astype(sample_weight, values.dtype)[:, None] for term in terms)
     counts, squares, active = (xp.sum(term, axis=0) for term in terms)
     return extended, (counts, squares, active)
-
-
-def portable_decoded_sums(
-    X: Array,
-    inverse: FloatArray,
-    threshold: FloatArray,
-    reference: FloatArray,
-    rule: str,
-    sample_weight: Array | None,
-) -> DecodedSums:
-    """Return the sums; see `kernels.threshold_decode.decoded_sums`."""
-    right, cut, shift = (to_device(vector, X, X.dtype) for vector in (inverse.T, threshold, reference))
-    extended, counts = decode_block(X @ right, cut, shift, rule, sample_weight)
-    weighted = extended if sample_weight is None else extended * sample_weight[:, None]
-    sums = (extended.T @ weighted, weighted.T @ X, *counts)
-    return DecodedSums(*(to_float64(array) for array in sums))

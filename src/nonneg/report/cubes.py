@@ -85,7 +85,7 @@ def describe(
                 "The endmembers",
                 _ENDMEMBERS,
                 estimated,
-                _spectra(model, cube, match and (match, library), colors),
+                _spectra(model, cube, match, library, colors),
                 block("table", rows=table, colors=colors),
             ],
             ["The maps", _MAPS, _maps(model, endmember_names(endmembers), colors)],
@@ -119,13 +119,12 @@ def _photo(model: Any, cube: Cube, colors: Sequence[str]) -> dict[str, Any]:
     return block("pictures", pictures=[(image, caption, None)], kind="photo")
 
 
-def _spectra(model: Any, cube: Cube, known: Any, colors: Sequence[str]) -> dict[str, Any]:
+def _spectra(model: Any, cube: Cube, match: Any, library: Any, colors: Sequence[str]) -> dict[str, Any]:
     """Return spectra as curves, then the known ones; bands that were left out are gaps."""
     k, n_bands, wavelengths = len(colors), len(model.bands_), cube.wavelengths
     curves = np.full((2 * k, n_bands), np.nan)
     curves[:k, model.bands_] = model.endmembers_
-    if known is not None:
-        match, library = known
+    if match is not None:
         spectra = library.at(model.wavelengths_, model.bands_)[match.chosen]
         brightness = np.sum(spectra * model.endmembers_, axis=1) / np.maximum(
             np.sum(spectra**2, axis=1), 1e-300
@@ -142,10 +141,7 @@ def _maps(model: Any, names: Sequence[str], colors: Sequence[str]) -> dict[str, 
     maps = _reduced(np.where(model.unexplained_[:, :, None], np.nan, model.abundances_))
     residuals = _reduced(model.residuals_)
     worst = float(np.nanmax(residuals, initial=0.0))
-    pictures: list[Any] = [
-        (drawings.shades(maps[:, :, at], 1.0), name, color)
-        for at, (name, color) in enumerate(zip(names, colors, strict=True))
-    ]
+    shown = [drawings.shades(maps[:, :, at], 1.0) for at in range(min(len(names), _N_MAPS))]
     caption = f"residual, relative to the pixel; the largest is {words.percent(worst)}"
-    pictures = [*pictures[:_N_MAPS], (drawings.shades(residuals, worst), caption, None)]
+    pictures = [*zip(shown, names, colors, strict=False), (drawings.shades(residuals, worst), caption, None)]
     return block("pictures", pictures=pictures, kind="large")

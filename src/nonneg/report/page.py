@@ -178,19 +178,16 @@ def _statement(statement: Statement) -> Raw:
     return _card(title, text, value, badge=badge)
 
 
-def _figure(content: Any, caption: str = "", kind: str = "") -> Raw:
-    words = element("figcaption", caption) if caption else None
-    return element("figure", content, words, class_=f"card {kind}".strip(), tabindex=0 if kind else None)
-
-
 def _row(kind: str, drawings: Iterable[Mapping[str, Any]]) -> Raw:
     """Return small drawings side by side."""
-    return element("div", [_figure(DRAWINGS[kind](**one)) for one in drawings], class_="curves")
+    figures = [element("figure", DRAWINGS[kind](**one), class_="card") for one in drawings]
+    return element("div", figures, class_="curves")
 
 
 def _wide(kind: str, caption: str = "", **content: Any) -> Raw:
     """Return a drawing as wide as the page, which can be moved sideways on a small screen."""
-    return _figure(DRAWINGS[kind](**content), caption, kind="wide")
+    words = element("figcaption", caption) if caption else None
+    return element("figure", DRAWINGS[kind](**content), words, class_="card wide", tabindex=0)
 
 
 def _pictures(pictures: Iterable[Sequence[Any]], kind: str = "") -> Raw:

@@ -253,6 +253,14 @@ def describe_ranks(comparison: Any, data: Table, seconds: float, parameters: Map
         | {"chosen by": ", ".join(name for name, rank in chosen.items() if rank == entry["k"])}
         for entry in result["table"]
     ]
+    methods: list[list[Any]] = []
+    for name, one in estimates.items():
+        curves = [
+            drawings.curves(c["candidates"], {c["name"]: c["mean"]}, "components", one["rank"], c["spread"])
+            for c in one["curves"]
+        ]
+        title = f"{_sentence(name)}: {words.counted(one['rank'], 'component')}"
+        methods.append([title, _sentence(one["reason"]), *curves])
     reason = _sentence(result["reason"])
     skipped = [f"{_sentence(name)} was left out. {why}" for name, why in result["left_out"].items()]
     return Record(
@@ -269,19 +277,9 @@ def describe_ranks(comparison: Any, data: Table, seconds: float, parameters: Map
         sections=[
             ["Why", reason, *skipped],
             ["The candidates", _CANDIDATES, table] if table else None,
-            *(_estimate(name, estimate) for name, estimate in estimates.items()),
+            *methods,
         ],
     )
-
-
-def _estimate(name: str, estimate: Mapping[str, Any]) -> list[Any]:
-    """Return the section of a method."""
-    k = estimate["rank"]
-    curves = [
-        drawings.curves(one["candidates"], {one["name"]: one["mean"]}, "components", k, one["spread"])
-        for one in estimate["curves"]
-    ]
-    return [f"{_sentence(name)}: {words.counted(k, 'component')}", _sentence(estimate["reason"]), *curves]
 
 
 def _sentence(text: str) -> str:

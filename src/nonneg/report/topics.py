@@ -61,12 +61,19 @@ def describe(model: Any, documents: Any, seconds: float, proportions: Any, **inp
     ]
     table, n_documents = words.rows_of(topics, *_SHOWN), words.counted(len(portions), "document")
     merges, selection = model.hierarchy(), model.selection_
-    course = None
+    course = over_time = None
     if documents.times is not None:
         periods = topics_over_time(portions, documents.times, model.topic_labels())
         wrong = [[documents.names[row], text] for row, text in periods.unreadable]
         measured = picked(periods, "unit", "periods", "counts", "proportions", "n_missing")
         course = {"unreadable": wrong, **measured}
+        means, names = np.nan_to_num(periods.proportions.T), periods.periods
+        over_time = [
+            "Topics over time",
+            f"The mean share of each topic in the documents of a {periods.unit}: over_time.csv.",
+            missing_dates(course),
+            drawings.factor_map(means, "topic", f"{names[0]} to {names[-1]}", sort=False),
+        ]
     measures = selection and {"modularity": selection["modularity"], "NPMI": selection["npmi"]}
     curves = selection and drawings.curves(
         selection["candidates"], measures, "topics", k, selection["modularity_error"]
@@ -95,7 +102,7 @@ def describe(model: Any, documents: Any, seconds: float, proportions: Any, **inp
             ["The topics", "Words are shaded by weight.", block("cards", rows=table, key="topic")],
             examples and ["Documents that are mostly about a topic", examples],
             selection and ["How many topics", selection["reason"], curves],
-            course and ["Topics over time", *_course(course)],
+            over_time,
             len(merges) > 1 and ["Tree over the topics", _TREE, block("tree", merges=merges, names=leaves)],
         ],
         **of_estimator(model),
@@ -105,14 +112,6 @@ def describe(model: Any, documents: Any, seconds: float, proportions: Any, **inp
 def _beginning(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _N_LETTERS else f"{text[:_N_LETTERS].rsplit(' ', 1)[0]} …"
-
-
-def _course(course: Mapping[str, Any]) -> list[Any]:
-    """Return the blocks of the topics over time."""
-    means, periods = np.nan_to_num(np.array(course["proportions"], dtype=float).T), course["periods"]
-    note = f"The mean share of each topic in the documents of a {course['unit']}: over_time.csv."
-    rows = drawings.factor_map(means, "topic", f"{periods[0]} to {periods[-1]}", sort=False)
-    return [note, missing_dates(course), rows]
 
 
 def missing_dates(over_time: Mapping[str, Any]) -> str | None:

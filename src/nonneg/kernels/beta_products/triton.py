@@ -6,10 +6,10 @@ logarithms in float64 twice as much: 5 to 10 times the bytes.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 from nonneg._arrays import from_torch, on_gpu, to_torch
+from nonneg.kernels.sparse_products.triton import constants
 
 try:
     import triton
@@ -107,8 +107,8 @@ if triton is not None:
     @triton.jit
     def _losses(
         x, v, weights, row_weights, out, numbers, n_rows, n_columns, x_stride, v_stride, stride,
-        OF_ROWS: tl.constexpr, B: tl.constexpr, WEIGHTED: tl.constexpr, WEIGHTED_ROWS: tl.constexpr,
-        ROWS: tl.constexpr, TILE: tl.constexpr,
+        OF_ROWS: tl.constexpr, B: tl.constexpr, WEIGHTED: tl.constexpr, ROWS: tl.constexpr,
+        TILE: tl.constexpr,
     ):  # fmt: skip
         """Sum the divergences of a few rows and columns, over the columns or over the rows."""
         at = tl.program_id(1) * TILE + tl.arange(0, TILE)
@@ -123,10 +123,8 @@ if triton is not None:
             term = _weighted(term, weights, row, at, inside, stride, WEIGHTED)
             if OF_ROWS:
                 tl.store(out + tl.program_id(1) * n_rows + row, tl.sum(tl.where(inside, term, 0.0)))
-            elif WEIGHTED_ROWS:
-                total += term * tl.load(row_weights + row)
             else:
-                total += term
+                total += term * tl.load(row_weights + row)
         if not OF_ROWS:
             tl.store(out + tl.program_id(0).to(tl.int64) * n_columns + at, total, mask=inside)
 
@@ -189,14 +187,6 @@ def is_supported(x: Any) -> bool:
     return triton is not None and on_gpu(x) and str(x.dtype).endswith(("float32", "float64"))
 
 
-@lru_cache(maxsize=64)
-def _numbers(beta: float, lower_bound: float, curvature_bound: float, device: Any) -> Any:
-    # As arguments they would be rounded to float32.
-    import torch
-
-    return torch.tensor([beta, lower_bound, curvature_bound], dtype=torch.float64, device=device)
-
-
 def _rows(array: Any) -> Any:
     tensor = to_torch(array)
     return tensor if tensor.stride(-1) == 1 else tensor.contiguous()
@@ -221,7 +211,7 @@ def _entrywise(
     import torch
 
     x, v, weighted = _rows(x), _rows(v), weights is not None
-    numbers = _numbers(beta, lower_bound, curvature_bound, v.device)
+    numbers = constants(torch.float64, v.device, beta, lower_bound, curvature_bound)
     lowers = numbers[1:] if bounds is None else bounds
     weights, stride = _weights(weights, v)
     first = torch.empty(v.shape, dtype=v.dtype, device=v.device)
@@ -250,12 +240,12 @@ def _summed(
     grid = triton.cdiv(n_rows, rows), triton.cdiv(n_columns, tile)
     shape = (grid[1], n_rows) if of_rows else (grid[0], n_columns)
     sums = torch.empty(shape, dtype=torch.float64, device=v.device)
+    on_rows = v.new_ones(n_rows) if row_weights is None else to_torch(row_weights).contiguous()
     if v.numel():
         _losses[grid](
-            x, v, weights, v if row_weights is None else to_torch(row_weights).contiguous(), sums,
-            _numbers(beta, lower_bound, 0.0, v.device), n_rows, n_columns, x.stride(0), v.stride(0), stride,
-            OF_ROWS=of_rows, B=_kind(beta), WEIGHTED=weighted, WEIGHTED_ROWS=row_weights is not None,
-            ROWS=rows, TILE=tile,
+            x, v, weights, on_rows, sums, constants(torch.float64, v.device, beta, lower_bound), n_rows,
+            n_columns, x.stride(0), v.stride(0), stride,
+            OF_ROWS=of_rows, B=_kind(beta), WEIGHTED=weighted, ROWS=rows, TILE=tile,
         )  # fmt: skip
     return from_torch(sums.sum(dim=0), like)
 
@@ -315,7 +305,7 @@ def _searched(
 
     x, v, d, weighted = _rows(x), _rows(v), _rows(d), weights is not None
     weights, stride = _weights(weights, v)
-    numbers = _numbers(beta, lower_bound, 0.0, v.device)
+    numbers = constants(torch.float64, v.device, beta, lower_bound)
     lowers, n_models = (numbers[1:], 1) if bounds is None else (bounds, len(bounds))
     out = torch.empty(v.shape, dtype=v.dtype, device=v.device) if bounds is None else v
     steps = v.new_empty(v.shape[0])

@@ -35,11 +35,12 @@ class PivotedRows(ABC):
     """The rows that are not solved yet, with their guesses of the support."""
 
     def __init__(self, xp: Namespace, gram: Any, cross: Array, passive: Any) -> None:
-        self.xp, self.gram, self.cross, self.passive = xp, gram, cross, passive
+        self.xp, self.gram, self.cross = xp, gram, cross
         n_rows, k = cross.shape
         device = cross.device
         self.eye = xp.eye(k, dtype=xp.float64, device=device)
         self.diagonal = xp.sum(gram * self.eye, axis=-1)
+        self.passive = xp.logical_and(passive, self.diagonal > 0)
         self.fewest = xp.full((n_rows,), k + 1, device=device)
         self.patience = xp.full((n_rows,), PATIENCE, device=device)
         self.position = xp.arange(k, device=device)
@@ -107,10 +108,6 @@ def _pivot(
 
 class Rows(PivotedRows):
     """Rows that are solved for nonnegative weights; see `PivotedRows`."""
-
-    def __init__(self, xp: Namespace, gram: Any, cross: Array, passive: Any) -> None:
-        super().__init__(xp, gram, cross, passive)
-        self.passive = xp.logical_and(passive, self.diagonal > 0)
 
     def solve(self) -> tuple[Any, Any, Any]:
         """Solve for the current supports."""

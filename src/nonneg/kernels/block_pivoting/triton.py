@@ -13,7 +13,9 @@ from typing import Any
 
 from nonneg._arrays import from_torch, on_gpu, to_torch
 from nonneg.kernels.grams import CHUNK_ENTRIES, Gram, SharedGram
-from nonneg.kernels.hals.triton import by_component, gram_chunks, padded
+from nonneg.kernels.hals.triton import by_component, gram_chunks
+from nonneg.kernels.rows import ranges
+from nonneg.kernels.sparse_products.triton import constants
 
 try:
     import triton
@@ -207,7 +209,8 @@ def _launcher(n_rows: int, k: int, max_pivots: int, device: Any) -> Callable[...
     """Return a function that runs the kernel on some rows; all calls share the memory of its programs."""
     import torch
 
-    N = max(16, padded(k))
+    N = max(16, triton.next_power_of_2(k))
+    numbers = constants(torch.float64, device, *NUMBERS)
     n_programs = min(max(n_rows, 1), PROGRAMS[N] * _processors(device))
     lower = torch.empty(n_programs * N * N, dtype=torch.float64, device=device)
     vectors = torch.empty(n_programs * 2 * N, dtype=torch.float64, device=device)
@@ -218,7 +221,7 @@ def _launcher(n_rows: int, k: int, max_pivots: int, device: Any) -> Callable[...
         if n_some == 0:
             return
         _pivot[(min(n_some, n_programs),)](
-            factor, cross, out, unsolved, done, matrices, _numbers(device), lower, vectors, listed, n_some,
+            factor, cross, out, unsolved, done, matrices, numbers, lower, vectors, listed, n_some,
             n_some // matrices.shape[0], k, max_pivots, factor.stride(1), cross.stride(1), out.stride(1),
             N=N, C=COLUMNS, num_warps=WARPS[N],
         )  # fmt: skip
@@ -241,9 +244,7 @@ def _solve_duals(
     half = torch.linalg.solve_triangular(torch.where(sound, lower, eye), eye, upper=False)
     inverse = half.T @ half
     n_rows, k = factor.shape
-    step = max(1, DUAL_ENTRIES // k)
-    for start in range(0, n_rows, step):
-        rows = slice(start, min(start + step, n_rows))
+    for rows in ranges(0, n_rows, max(1, DUAL_ENTRIES // k)):
         target = cross[rows].T.to(torch.float64)
         free = inverse @ target
         free += inverse @ (target - wide @ free)
@@ -257,13 +258,6 @@ def _solve_duals(
         # Others keep their guess: `out` may be the memory of `factor`.
         out[rows].T.copy_(torch.where(solved, x.clip(min=0.0).to(factor.dtype), factor[rows].T))
         done[rows] = torch.where(solved, 3, 0).to(torch.int8)
-
-
-@lru_cache(maxsize=16)
-def _numbers(device: Any) -> Any:
-    import torch
-
-    return torch.tensor(NUMBERS, dtype=torch.float64).to(device)
 
 
 @lru_cache(maxsize=16)

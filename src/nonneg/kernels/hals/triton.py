@@ -12,7 +12,8 @@ from typing import Any
 
 from nonneg._arrays import from_torch, on_gpu, to_torch
 from nonneg.kernels.grams import CHUNK_ENTRIES, DenseGrams, Gram, SharedGram
-from nonneg.kernels.sparse_products.triton import number
+from nonneg.kernels.rows import ranges
+from nonneg.kernels.sparse_products.triton import constants
 
 try:
     import triton
@@ -129,11 +130,6 @@ def is_supported(factor: Any) -> bool:
     return triton is not None and on_gpu(factor) and factor.shape[1] <= MOST_COMPONENTS
 
 
-def padded(size: int) -> int:
-    """Return a size rounded up to a power of two."""
-    return 1 << max(0, size - 1).bit_length()
-
-
 def hals_passes(
     factor: Any, gram: Gram, cross: Any, order: Any, max_passes: int, shrink: float
 ) -> tuple[Any, Any]:
@@ -202,8 +198,12 @@ def _launch(
 ) -> None:  # fmt: skip
     """Run the kernel on rows of which `n` in a row share a matrix."""
     k = matrices.shape[1]
-    K = padded(k)
-    R = rows_per_program(n * matrices.shape[0], n, K, factor.element_size())
+    K = triton.next_power_of_2(k)
+    # What registers hold, fewer where the card would not be full.
+    R = max(1, min(32, 32 * REGISTERS * 4 // (K * factor.element_size())))
+    while R > 4 and n * matrices.shape[0] < FULL * R:
+        R //= 2
+    R = min(R, triton.next_power_of_2(n))
     n_tiles = -(-n // R)
     _update_rows[(matrices.shape[0] * n_tiles,)](
         factor,
@@ -211,7 +211,7 @@ def _launch(
         out,
         matrices,
         _order(order, factor.device),
-        number(shrink * shrink, factor.dtype, factor.device),
+        constants(factor.dtype, factor.device, shrink * shrink),
         violations if todo is None else todo,
         violations,
         n_tiles,
@@ -226,14 +226,6 @@ def _launch(
         ORDERED=order != tuple(range(k)),
         num_warps=1,
     )
-
-
-def rows_per_program(n_rows: int, n: int, K: int, size: int) -> int:
-    """Return how many rows a program takes: what registers hold, fewer where the card would not be full."""
-    R = max(1, min(32, 32 * REGISTERS * 4 // (K * size)))
-    while R > 4 and n_rows < FULL * R:
-        R //= 2
-    return min(R, padded(n))
 
 
 def by_component(array: Any) -> Any:
@@ -261,7 +253,5 @@ def gram_chunks(gram: Gram, n_rows: int, k: int, dtype: Any) -> Any:
     if isinstance(gram, DenseGrams):
         yield whole, to_torch(gram.matrices).to(dtype).contiguous()
         return
-    step = max(1, CHUNK_ENTRIES // (k * k))
-    for start in range(0, n_rows, step):
-        stop = min(start + step, n_rows)
-        yield slice(start, stop), to_torch(gram.dense_rows(start, stop)).to(dtype)
+    for rows in ranges(0, n_rows, max(1, CHUNK_ENTRIES // (k * k))):
+        yield rows, to_torch(gram.dense_rows(rows.start, rows.stop)).to(dtype)

@@ -8,10 +8,10 @@ from nonneg._arrays import from_torch
 from nonneg.kernels.nonzeros.array_api import RatioSums
 from nonneg.kernels.sparse_products.triton import (
     added_parts,
+    constants,
     gathered,
     is_supported,
     is_wide,
-    number,
     part_arguments,
     row_part,
     tensors,
@@ -188,9 +188,7 @@ if triton is not None:
         ONES: tl.constexpr,
         WIDE: tl.constexpr,
     ):
-        row = tl.program_id(0).to(tl.int64)
-        begin = tl.load(indptr + row).to(tl.int64)
-        end = tl.load(indptr + row + 1).to(tl.int64)
+        row, begin, end = row_part(indptr, indptr, indptr, 0)
         c = tl.program_id(1) * TILE + tl.arange(0, TILE)
         e = tl.program_id(2) * TILE + tl.arange(0, TILE)
         n = tl.arange(0, BN)
@@ -221,7 +219,7 @@ def ratio_sums(
     width, entries, warps = tile(k, B.element_size())
     sums = [torch.empty((plan.n_parts if asked else 0, k), dtype=B.dtype, device=B.device)
             for asked in (product, second)]  # fmt: skip
-    bound = number(lower_bound, B.dtype, B.device)
+    bound = constants(B.dtype, B.device, lower_bound)
     scalars = torch.empty((plan.n_parts, 2), dtype=torch.float64, device=B.device)
     if n_rows:
         _ratio_sums[(plan.n_parts,)](
@@ -266,7 +264,7 @@ def line_search(
     most = max((last - first for *_, first, last in plan.blocks), default=0)
     # At so many entries at a time, whatever the size of the data.
     model, change = (torch.empty(most, dtype=B.dtype, device=B.device) for _ in range(2))
-    bound = number(lower_bound, B.dtype, B.device)
+    bound = constants(B.dtype, B.device, lower_bound)
     for first_row, last_row, first, last in plan.blocks:
         n_block = last_row - first_row
         split = SPLIT if last - first > LONG * n_block or plan.rows is not None else 1

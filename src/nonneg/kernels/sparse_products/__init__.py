@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from array_api_compat import array_namespace
 
 from nonneg._arrays import is_float_array, serves_tensors
 from nonneg._compiled import core
 from nonneg._threads import team_size
 from nonneg.kernels.sparse_products import array_api
+from nonneg.kernels.sparse_products.array_api import rows_of_entries
 from nonneg.kernels.sparse_products.plan import RowPlan, row_plan
 
 __all__ = ["RowPlan", "row_plan", "row_sums", "rows_of_entries", "sampled_product", "sparse_times"]
@@ -121,14 +121,3 @@ def row_sums(indptr: Any, values: Any, *, plan: RowPlan | None = None) -> Any:
     if filled.size:
         out[filled] = np.add.reduceat(values, indptr[:-1][filled])
     return out
-
-
-@serves_tensors
-def rows_of_entries(indptr: Any, first: int, last: int) -> Any:
-    """Return the rows of the entries from `first` to `last` of a CSR pattern."""
-    if isinstance(indptr, np.ndarray):
-        lengths = np.diff(np.clip(indptr, first, last))
-        return np.repeat(np.arange(len(lengths), dtype=indptr.dtype), lengths)
-    xp = array_namespace(indptr)
-    at = xp.arange(first, last, dtype=indptr.dtype, device=indptr.device)
-    return xp.astype(xp.searchsorted(indptr, at, side="right") - 1, indptr.dtype)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from array_api_compat import array_namespace, is_torch_array
+
+from nonneg._arrays import serves_tensors
 
 # Entries of a factor that are gathered at a time.
 GATHERED = 1 << 25
@@ -34,11 +37,21 @@ def sampled_product(indptr: Any, indices: Any, A: Any, Bt: Any, plan: Any = None
     parts = []
     for first in range(0, n_entries, step):
         last = min(first + step, n_entries)
-        at = xp.arange(first, last, dtype=indptr.dtype, device=A.device)
-        rows = xp.searchsorted(indptr, at, side="right") - 1
+        rows = rows_of_entries(indptr, first, last)
         left, right = xp.take(A, rows, axis=0), xp.take(Bt, indices[first:last], axis=0)
         parts.append(xp.sum(left * right, axis=1))
     return xp.concat(parts) if parts else A[:0, 0]
+
+
+@serves_tensors
+def rows_of_entries(indptr: Any, first: int, last: int) -> Any:
+    """Return the rows of the entries from `first` to `last` of a CSR pattern."""
+    if isinstance(indptr, np.ndarray):
+        lengths = np.diff(np.clip(indptr, first, last))
+        return np.repeat(np.arange(len(lengths), dtype=indptr.dtype), lengths)
+    xp = array_namespace(indptr)
+    at = xp.arange(first, last, dtype=indptr.dtype, device=indptr.device)
+    return xp.astype(xp.searchsorted(indptr, at, side="right") - 1, indptr.dtype)
 
 
 def row_sums(indptr: Any, values: Any, plan: Any = None) -> Any:

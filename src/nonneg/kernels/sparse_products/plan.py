@@ -30,28 +30,22 @@ class RowPlan:
 
 
 def row_plan(indptr: Any) -> RowPlan | None:
-    """Return the plan for arrays on a GPU; the CPU needs none."""
+    """Cut rows into parts, and group them into blocks, for arrays on a GPU; the CPU needs no plan."""
     if isinstance(indptr, np.ndarray) or is_cpu_tensor(indptr):
         return None
-    return make_plan(indptr)
-
-
-def make_plan(indptr: Any, part: int | None = None, block: int | None = None) -> RowPlan:
-    """Cut rows into parts of up to `part` entries, and group them into blocks of about `block` entries."""
-    part, block = part or PART, block or BLOCK
     places = to_numpy(indptr).astype(np.int64)
     lengths = np.diff(places)
     n_rows = len(lengths)
-    edges = np.searchsorted(places, np.arange(block, places[-1], block)) if n_rows else np.zeros(0, int)
+    edges = np.searchsorted(places, np.arange(BLOCK, places[-1], BLOCK)) if n_rows else np.zeros(0, int)
     edges = np.unique(np.concatenate([[0], edges, [n_rows]]))
     blocks = tuple(
         (int(first), int(last), int(places[first]), int(places[last])) for first, last in pairwise(edges)
     )
-    if n_rows == 0 or lengths.max() <= part:
-        return RowPlan(n_rows, part, None, None, None, blocks)
-    counts = np.maximum(1, -(-lengths // part))
+    if n_rows == 0 or lengths.max() <= PART:
+        return RowPlan(n_rows, PART, None, None, None, blocks)
+    counts = np.maximum(1, -(-lengths // PART))
     starts = np.concatenate([[0], np.cumsum(counts)])
     rows = np.repeat(np.arange(n_rows), counts)
-    begins = places[rows] + (np.arange(starts[-1]) - starts[rows]) * part
+    begins = places[rows] + (np.arange(starts[-1]) - starts[rows]) * PART
     rows, begins, firsts = (to_device(array.astype(np.int64), indptr) for array in (rows, begins, starts))
-    return RowPlan(int(starts[-1]), part, rows, begins, firsts, blocks)
+    return RowPlan(int(starts[-1]), PART, rows, begins, firsts, blocks)

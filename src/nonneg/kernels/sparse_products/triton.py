@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from nonneg._arrays import from_torch, on_gpu, to_torch
-from nonneg.kernels.sparse_products.plan import RowPlan, make_plan
+from nonneg.kernels.sparse_products.plan import RowPlan, row_plan
 
 try:
     import triton
@@ -138,7 +138,7 @@ def is_supported(array: Any) -> bool:
 
 def tile(k: int, bytes_per_number: int) -> tuple[int, int, int]:
     """Return components of a tile, a power of two, its entries, and the number of warps."""
-    width = max(16, 1 << (k - 1).bit_length())
+    width = max(16, triton.next_power_of_2(k))
     per_thread = PER_THREAD if bytes_per_number == 4 else PER_THREAD // 2
     warps = 1 if width <= 64 else 4
     return width, max(1, 32 * warps * per_thread // width), warps
@@ -149,17 +149,18 @@ def tensors(*arrays: Any) -> list[Any]:
     return [None if array is None else to_torch(array).contiguous() for array in arrays]
 
 
-@lru_cache(maxsize=64)
-def number(value: float, dtype: Any, device: Any) -> Any:
-    """Return a number for a kernel; as an argument it would be rounded to float32."""
+@lru_cache(maxsize=256)
+def constants(dtype: Any, device: Any, *values: float) -> Any:
+    """Return numbers for a kernel; as arguments they would be rounded to float32."""
     import torch
 
-    return torch.full((1,), value, dtype=dtype, device=device)
+    # A copy from the host would wait, and cannot be part of a CUDA graph.
+    return torch.cat([torch.full((1,), value, dtype=dtype, device=device) for value in values])
 
 
-def part_arguments(indptr: Any, plan: RowPlan | None) -> tuple[RowPlan, tuple[Any, Any, int]]:
+def part_arguments(indptr: Any, plan: Any) -> tuple[RowPlan, tuple[Any, Any, int]]:
     """Return the plan, and the rows, first entries and length of its parts as kernels take them."""
-    plan = make_plan(indptr) if plan is None else plan
+    plan = row_plan(indptr) if plan is None else plan
     if plan.rows is None:
         return plan, (indptr, indptr, 0)
     return plan, (*tensors(plan.rows, plan.begins), plan.part)
@@ -173,7 +174,7 @@ def added_parts(parts: Any, plan: RowPlan, n_rows: int) -> Any:
         return parts
     k = int(parts.shape[1])
     out = torch.empty((n_rows, k), dtype=parts.dtype, device=parts.device)
-    width = max(1, 1 << (k - 1).bit_length())
+    width = triton.next_power_of_2(k)
     (starts,) = tensors(plan.starts)
     _add_parts[(n_rows,)](parts, starts, out, K=k, KP=width, BN=max(1, 512 // width), num_warps=1)
     return out
