@@ -86,7 +86,7 @@ def make_init(
         return Initialization(rng.random((n_samples, k)), Ht, seconds)
     if kind == "nndsvd":
         started = time.perf_counter()
-        W, Ht = nndsvd_init(samples.rows, k, fill="zero", name="nndsvd")
+        W, Ht = nndsvd_init(samples.rows, k, name="nndsvd")
         return Initialization(W, Ht, time.perf_counter() - started)
     raise UnknownNameError.of("initialization", kind, INITS)
 

@@ -12,7 +12,7 @@ from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import rows_only
 from nonneg.data.spectral import apply_gram, compressed, gram_matrix
 from nonneg.data.streamed import StreamedMatrix
-from nonneg.data.views import ScaledMatrix, can_be_transposed, scaled_rows, transposed
+from nonneg.data.views import BlockView, ScaledMatrix, can_be_transposed, transposed
 from nonneg.exceptions import UnsupportedInputError
 from nonneg.io.stored import ArrayRows, CompressedRows
 
@@ -156,7 +156,7 @@ def test_ranges_count_zeros_that_are_not_stored(entries, form):
 def test_scaled_blocks(form, X, rng):
     base = matrix(X, form, WEIGHTS)
     scale = rng.random((N_ROWS, 1)) + 0.5
-    check_operator(scaled_rows(base, base.to_sample_array(scale)), scale * X, rng, WEIGHTS)
+    check_operator(BlockView(base, ScaledMatrix, base.to_sample_array(scale)), scale * X, rng, WEIGHTS)
 
 
 @pytest.mark.parametrize("form", ["dense", "dask", "streamed", TORCH])

@@ -12,6 +12,7 @@ from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.spectral import eckart_young_bound
 from nonneg.data.views import with_rank_one_weights
+from nonneg.losses.beta import BetaLoss
 
 # An error within 10% of the lower bound counts as close.
 CLOSE = 1.1
@@ -82,8 +83,12 @@ def relative_frobenius_error(data: DataMatrix, W: SampleArray, Ht: Array) -> flo
 
 def squared_residual(data: DataMatrix, W: SampleArray, Ht: Array) -> float:
     """Return the weighted sum of the squared observed entries of X - W H, one block of rows at a time."""
-    _, (square,) = data.map_reduce_rows(squared_residual_rows, W, n_out=0, Ht=Ht)
-    return float(square)
+    _, (half,) = data.map_reduce_rows(_half_squares, W, n_out=0, Ht=Ht)
+    return 2.0 * float(half)
+
+
+def _half_squares(block: LocalMatrix, W: Array, *, Ht: Array) -> tuple[tuple[()], tuple[Any]]:
+    return (), (BetaLoss(2.0, 0.0).of_entries(block, W, Ht),)
 
 
 def relative_error_from_square(data: DataMatrix, W: SampleArray, Ht: Array, square: float) -> float:
@@ -92,21 +97,6 @@ def relative_error_from_square(data: DataMatrix, W: SampleArray, Ht: Array, squa
     if square < (1e-2 if is_float32(data.dtype) else 1e-8):
         return relative_frobenius_error(data, W, Ht)
     return math.sqrt(square)
-
-
-def squared_residual_rows(block: LocalMatrix, W: Array, *, Ht: Array) -> tuple[tuple[()], tuple[float]]:
-    """Return the weighted sum of the squared residuals of a block, for `map_reduce_rows`."""
-    xp, total = block.xp, 0.0
-    for start, stop in block.row_blocks(1 << 20):
-        residual = block.dense_rows(start, stop) - W[start:stop, :] @ Ht.T
-        squares = xp.astype(residual, xp.float64) ** 2
-        if block.observed is not None:
-            squares = squares * block.observed.dense_rows(start, stop)
-        squares = xp.sum(squares, axis=1)
-        if block.weights is not None:
-            squares = squares * xp.astype(block.weights[start:stop], xp.float64)
-        total += float(xp.sum(squares))
-    return (), (total,)
 
 
 def rounding_error(data: DataMatrix) -> float:

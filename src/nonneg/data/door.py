@@ -223,7 +223,8 @@ def _checked_array(X: MatrixLike, request: Request) -> Any:
         request.checked_shape(X)
     else:
         with as_data_errors():
-            X = (request.convert or _host_array)(checked_indices(X))
+            X = checked_indices(X)
+            X = request.convert(X) if request.convert else X if sp.issparse(X) else np.asarray(X)
     _check_form(X, request.who)
     return X
 
@@ -256,10 +257,6 @@ def _no_quantities(dtype: Any, kind: str, who: str) -> DataTypeError:
     why = "dates and durations are not quantities" if kind in "Mm" else "expected real numbers"
     how = "abs(X)" if kind == "c" else "X.astype(float)"
     return DataTypeError(f"{what} not supported by {who}: {why}. Convert X first, for example with {how}.")
-
-
-def _host_array(X: MatrixLike) -> Any:
-    return X if sp.issparse(X) else np.asarray(X)
 
 
 def _checked_mask(mask: Any, shape: Any) -> Any:

@@ -350,8 +350,13 @@ class BlockedMatrix(DataMatrix):
     def statistics(self) -> Statistics:
         """All statistics, from one pass: each alone would read the blocks, where they are not in memory."""
         if self._known is None:
-            self._known = Statistics.of(*self.map_reduce_rows(block_statistics, n_out=0)[1])
+            self.examine()
+        assert self._known is not None
         return self._known
+
+    def examine(self) -> None:
+        """Compute all statistics in one pass."""
+        self._known = Statistics.of(*self.map_reduce_rows(block_statistics, n_out=0)[1])
 
     @property
     def n_missing(self) -> int:

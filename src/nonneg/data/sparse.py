@@ -150,15 +150,6 @@ LAYOUTS = "torch.sparse_csr, torch.sparse_csc or torch.sparse_coo"
 
 def check_sparse_array(X: Any, name: str = "X") -> None:
     """Reject layouts and dtypes of tensors that the library does not read."""
-    _check_layout(X, name)
-    if str(X.dtype) not in ("torch.float32", "torch.float64"):
-        raise DataTypeError(
-            f"Expected a sparse {name} of float32 or float64, got {X.dtype}. Convert it first, for example "
-            f"{f'abs({name})' if X.is_complex() else name}.to(torch.float32)."
-        )
-
-
-def _check_layout(X: Any, name: str) -> None:
     if str(X.layout) not in LAYOUTS:
         raise DataTypeError(
             f"Expected a sparse tensor {name} with layout {LAYOUTS}, got {X.layout}. Convert it first, "
@@ -169,12 +160,16 @@ def _check_layout(X: Any, name: str) -> None:
             f"Expected a sparse tensor {name} whose entries are numbers, got one with {X.dense_dim()} dense "
             f"dimensions. Use {name}.to_dense()."
         )
+    if str(X.dtype) not in ("torch.float32", "torch.float64"):
+        raise DataTypeError(
+            f"Expected a sparse {name} of float32 or float64, got {X.dtype}. Convert it first, for example "
+            f"{f'abs({name})' if X.is_complex() else name}.to(torch.float32)."
+        )
 
 
 def scipy_matrix(X: Any, name: str = "X") -> Any:
     """Return a sparse tensor or CuPy matrix as a SciPy matrix in host memory; whole numbers become floats."""
     X = sparse_tensor(X)
-    _check_layout(X, name)
     if str(X.dtype) not in ("torch.float32", "torch.float64") and not X.is_complex():
         X = X.double()  # before entries of one place are added, which might wrap around in small integers
     check_sparse_array(X, name)

@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from nonneg.data.dense import DenseMatrix
 from nonneg.data.local import local_matrix, observed_mask
 from nonneg.data.matrix import BlockedMatrix, LocalMatrix, RowFunction, Statistics, block_statistics
 from nonneg.data.observed import EntryWeights
-from nonneg.data.sparse import SparseMatrix, csr_tensor
+from nonneg.data.sparse import CsrArrays, SparseMatrix
 from nonneg.exceptions import DeviceMemoryError
 from nonneg.io.memory import memory_limit, temporary_array, written_bytes
 from nonneg.io.stored import ArrayRows, StoredMatrix
@@ -65,7 +66,7 @@ class StreamedMatrix(BlockedMatrix):
         if device is not None:
             import torch
 
-            self._like = torch.empty(0, dtype=tensor_dtype(stored.working_dtype), device=device)
+            self._like = torch.empty(0, dtype=getattr(torch, stored.working_dtype.name), device=device)
             self._device_blocks = DeviceBlocks(stored, device)
             self._edges = self._device_blocks.edges
         self.dtype, self.xp = self._like.dtype, array_namespace(self._like)
@@ -81,9 +82,6 @@ class StreamedMatrix(BlockedMatrix):
         """The size of the largest block in memory."""
         return float(np.diff(self._edges).max()) * self.stored.row_bytes()
 
-    def _ranges(self) -> list[tuple[int, int]]:
-        return list(zip(self._edges[:-1], self._edges[1:], strict=True))
-
     def _local(self, entries: Any, rows: Any) -> LocalMatrix:
         """Return some rows with their weights and mask."""
         mask = None if self._mask is None else self._mask[rows]
@@ -98,7 +96,9 @@ class StreamedMatrix(BlockedMatrix):
         """Yield the blocks; while one is worked on, the next one is read."""
         self.n_passes += 1
         self.progress.begin(self.n_passes)
-        for start, stop, entries in self._device_blocks or read_ahead(self.stored.read_rows, self._ranges()):
+        for start, stop, entries in self._device_blocks or read_ahead(
+            self.stored.read_rows, [*pairwise(self._edges)]
+        ):
             block = self._local(entries, slice(start, stop))
             if isinstance(block, SparseMatrix):
                 block.single_use = True
@@ -109,7 +109,7 @@ class StreamedMatrix(BlockedMatrix):
 
     def _rows_alone(self) -> Iterator[tuple[int, int, Any]]:
         """Yield blocks that know their rows but not their entries."""
-        for start, stop in self._ranges():
+        for start, stop in pairwise(self._edges):
             weights = None if self.weights is None else self.weights[start:stop]
             nothing = self.xp.empty((stop - start, 0), dtype=self.dtype, device=self._like.device)
             yield start, stop, DenseMatrix(nothing, self.xp, weights=weights)
@@ -153,14 +153,6 @@ class StreamedMatrix(BlockedMatrix):
         self._known = Statistics.of(*self.map_reduce_rows(look, n_out=0)[1])
         if self._mask is None and not self._known.n_missing:
             self.has_mask = False  # complete data keep the solvers for complete data
-
-    @property
-    def statistics(self) -> Statistics:
-        """All statistics, from the first pass."""
-        if self._known is None:
-            self.examine()
-        assert self._known is not None
-        return self._known
 
     def to_sample_array(self, array: Any) -> SampleArray:
         """Return an array with one row per sample: on the device, in memory or in a temporary file."""
@@ -227,24 +219,13 @@ def copied(X: Any, device: Any) -> Any:
 
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
+    like = torch.empty(0, dtype=getattr(torch, X.dtype.name), device=device)
     if sp.issparse(X):
-        csr = X.tocsr()
-        indptr, indices, data = (
-            torch.from_numpy(np.ascontiguousarray(part)).to(device)
-            for part in (csr.indptr, csr.indices, csr.data)
-        )
-        return csr_tensor(indptr, indices, data, csr.shape)
-    out = torch.empty(X.shape, dtype=tensor_dtype(X.dtype), device=device)
+        return CsrArrays.from_scipy(X.tocsr(), like).tensor
+    out = like.new_empty(X.shape)
     for start, stop, block in DeviceBlocks(ArrayRows(X, "X", 1 << 62), device, lock=False):
         out[start:stop] = block
     return out
-
-
-def tensor_dtype(dtype: Any) -> Any:
-    """Return the type of a tensor: float32 or float64."""
-    import torch
-
-    return torch.float32 if np.dtype(dtype) == np.float32 else torch.float64
 
 
 def read_ahead(
@@ -317,7 +298,7 @@ class DeviceBlocks:
         if self._slots:
             return
         gpu = self.device.type == "cuda"
-        shape, dtype = (self.edges[1], self.stored.shape[1]), tensor_dtype(self.stored.working_dtype)
+        shape, dtype = (self.edges[1], self.stored.shape[1]), getattr(torch, self.stored.working_dtype.name)
         for _ in range(min(2, len(self.edges) - 1)):
             host = None if self._locked is not None else torch.empty(shape, dtype=dtype, pin_memory=gpu)
             slot = _Slot(host, torch.empty(shape, dtype=dtype, device=self.device))
@@ -331,7 +312,6 @@ class DeviceBlocks:
         import torch
 
         self._prepare()
-        ranges = list(zip(self.edges[:-1], self.edges[1:], strict=True))
         current = None if self._stream is None else torch.cuda.current_stream(self.device)
         with ThreadPoolExecutor(max(1, min(WRITERS, available_threads()))) as writers:
 
@@ -358,7 +338,7 @@ class DeviceBlocks:
             if current is not None:
                 for slot in self._slots:
                     slot.used.record(current)  # what was asked of the device before
-            for start, stop, slot in read_ahead(load, ranges):
+            for start, stop, slot in read_ahead(load, [*pairwise(self.edges)]):
                 if current is not None:
                     current.wait_event(slot.copied)
                 yield start, stop, slot.device[: stop - start]

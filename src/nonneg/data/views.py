@@ -231,11 +231,6 @@ def _viewed(
     return view(data, *rows, **options) if whole else BlockView(data, view, *rows, **options)
 
 
-def scaled_rows(data: DataMatrix, scale: SampleArray) -> DataMatrix:
-    """Return the data with every row multiplied by a factor, without a copy of the entries."""
-    return _viewed(data, ScaledMatrix, scale)
-
-
 def scaled_columns(data: DataMatrix, scale: Array) -> DataMatrix:
     """Return the data with every column multiplied by a factor, without a copy of the entries."""
     return _viewed(data, ScaledMatrix, column_scale=data.to_device(scale))
@@ -244,7 +239,7 @@ def scaled_columns(data: DataMatrix, scale: Array) -> DataMatrix:
 def normalized_rows(data: DataMatrix, norm: str = "l2") -> DataMatrix:
     """Return the data with rows of l1 or l2 norm 1, without a copy of the entries; rows of zeros stay."""
     (scale,), _ = data.map_reduce_rows(_inverse_norms, norm=norm)
-    return scaled_rows(data, scale)
+    return _viewed(data, ScaledMatrix, scale)
 
 
 def unweighted(data: DataMatrix) -> DataMatrix:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Real
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -236,10 +235,7 @@ class NMF(FactorizingEstimator):
         Parameters
         ----------
         {X, y}
-        W : array of shape (n_samples, n_components), optional
-            Initial W.
-        H : array of shape (n_components, n_features), optional
-            Initial H.
+        {function: W, H}
         {sample_weight}
         {function: mask, entry_weight, uncertainty, frozen_components}
 
@@ -270,8 +266,8 @@ class NMF(FactorizingEstimator):
             frozen_components=frozen_components, shuffle=self.shuffle, accelerate=self.accelerate,
             n_jobs=self.n_jobs, signed_components=self.signed_components, verbose=self.verbose,
             callback=self.callback,
-            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
-            final_encoding=True, caller=getattr(self, "_caller", type(self).__name__),
+            checkpoint=self.checkpoint, final_encoding=True,
+            caller=getattr(self, "_caller", type(self).__name__),
         )  # fmt: skip
         self.reconstruction_err_ = reconstruction_error(
             data, result.W, result.H.T, beta=beta, penalties=penalties, value=result.loss
@@ -350,10 +346,7 @@ class NMF(FactorizingEstimator):
         Parameters
         ----------
         {X}
-        mask : bool array or sparse matrix of shape (n_samples, n_features), optional
-            True where observed.
-        entry_weight, uncertainty : array, sparse matrix or pair, of shape (n_samples, n_features), optional
-            Weights or standard deviations of the entries; see `fit`.
+        {function: mask, entry_weight, uncertainty}
 
         Returns
         -------
@@ -422,8 +415,7 @@ class NMF(FactorizingEstimator):
             Initial W, from which H is fitted if H is not given. Used in the first call only.
         H : array of shape (n_components, n_features), optional
             Initial H. Used in the first call only.
-        entry_weight, uncertainty : array, sparse matrix or pair, of shape (n_samples, n_features), optional
-            Weights or standard deviations of the entries; see `fit`.
+        {function: entry_weight, uncertainty}
 
         Returns
         -------
@@ -559,9 +551,7 @@ def non_negative_factorization(
     solver : str, default "cd"
         A name in `nonneg.solvers.SOLVERS`, "cd" or "auto".
     {beta_loss}
-    tol : float, default 1e-4
-        Tolerance of the stopping rule.
-    {max_iter, alpha_W, alpha_H, l1_ratio, random_state, verbose, shuffle, device}
+    {tol, max_iter, alpha_W, alpha_H, l1_ratio, random_state, verbose, shuffle, device}
 
     Returns
     -------

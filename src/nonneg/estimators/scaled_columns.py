@@ -43,9 +43,7 @@ def scaled_columns(data: DataMatrix, scale: FloatArray | None) -> DataMatrix:
     """Return the data with every column divided by its scale."""
     if scale is None:
         return data
-    if not isinstance(data, LocalMatrix):
-        raise _not_local()
-    scaled = ScaledMatrix(data, column_scale=data.to_device(1.0 / scale)).materialized()
+    scaled = ScaledMatrix(_local(data), column_scale=data.to_device(1.0 / scale)).materialized()
     scaled.numpy_out = data.numpy_out
     return scaled
 
@@ -72,8 +70,7 @@ def _column_powers(block: LocalMatrix, *, beta: float) -> tuple[tuple[()], tuple
 
 
 def _weighted_rows(data: DataMatrix) -> Any:
-    if not isinstance(data, LocalMatrix):
-        raise _not_local()
+    data = _local(data)
     for start, stop in data.row_blocks(1 << 20):
         values = to_float64(data.dense_rows(start, stop))
         weights = np.ones_like(values)
@@ -84,8 +81,10 @@ def _weighted_rows(data: DataMatrix) -> Any:
         yield values, weights
 
 
-def _not_local() -> UnsupportedInputError:
-    return UnsupportedInputError(
+def _local(data: DataMatrix) -> LocalMatrix:
+    if isinstance(data, LocalMatrix):
+        return data
+    raise UnsupportedInputError(
         "scale divides the columns of data in memory, but X is a Dask array or a file that does not fit. "
         "Divide it yourself, for example X / X.max(axis=0), and leave scale out."
     )

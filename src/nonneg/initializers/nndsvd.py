@@ -26,7 +26,7 @@ _FILL = 100**-0.5
 
 
 def nndsvd_init(
-    data: DataMatrix, k: int, *, rng: Seed = None, fill: str = "scaled", name: str = "nndsvd-scaled"
+    data: DataMatrix, k: int, *, rng: Seed = None, name: str = "nndsvd-scaled"
 ) -> tuple[SampleArray, Array]:
     """Return the factors of Boutsidis and Gallopoulos, with zeros filled as the variant says."""
     # scikit-learn's conventions, except for the exactness of the singular vectors: its randomized ones are
@@ -47,15 +47,16 @@ def nndsvd_init(
     # scikit-learn's values are in the unit of X, and factors in that of its root: in another unit of X they
     # are another initialization.
     filling = {
-        "zero": 0.0, "mean": mean, "random": mean / 100, "scaled": _FILL * math.sqrt(mean / k)
-    }[fill]  # fmt: skip
+        "nndsvd": 0.0, "nndsvda": mean, "nndsvdar": mean / 100, "nndsvd-scaled": _FILL * math.sqrt(mean / k)
+    }[name]  # fmt: skip
     typical = math.sqrt(math.sqrt(data.squared_norm() / (data.total_weight() * data.shape[1])))
     Ht = parts.Ht()
     cut = _CUT * typical
     Ht = np.where(Ht < cut, 0.0, Ht)
-    drawn = np.abs(rng.standard_normal(Ht.shape)) if fill == "random" else 1.0
+    draws = name == "nndsvdar"
+    drawn = np.abs(rng.standard_normal(Ht.shape)) if draws else 1.0
     Ht = np.where(Ht == 0.0, drawn * filling, Ht)
-    noise = noise_projections(data, k, rng) if fill == "random" else None
+    noise = noise_projections(data, k, rng) if draws else None
     (W,), _ = data.map_reduce_rows(
         rows_only(partial(_parts)) if noise is None else _parts,
         projected,

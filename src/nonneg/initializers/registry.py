@@ -39,22 +39,20 @@ class Initializer(Entry):
 _ENTRIES = {
     "random": Initializer("nonneg.initializers.random:random_init", "half-normal entries on the scale of X"),
     "nndsvd": Initializer(
-        partial(nndsvd_init, fill="zero", name="nndsvd"),
-        "nonnegative double SVD, with zeros",
-        seeded=False,
+        partial(nndsvd_init, name="nndsvd"), "nonnegative double SVD, with zeros", seeded=False
     ),
     "nndsvd-scaled": Initializer(
-        partial(nndsvd_init, fill="scaled", name="nndsvd-scaled"),
+        partial(nndsvd_init, name="nndsvd-scaled"),
         "nonnegative double SVD, zeros filled with a small number in the unit of the factors",
         seeded=False,
     ),
     "nndsvda": Initializer(
-        partial(nndsvd_init, fill="mean", name="nndsvda"),
+        partial(nndsvd_init, name="nndsvda"),
         "nonnegative double SVD, zeros filled with the mean of X: scikit-learn's, depends on the unit of X",
         seeded=False,
     ),
     "nndsvdar": Initializer(
-        partial(nndsvd_init, fill="random", name="nndsvdar"),
+        partial(nndsvd_init, name="nndsvdar"),
         "nonnegative double SVD, zeros filled with random numbers of up to a few percent of the mean of X: "
         "scikit-learn's, depends on the unit of X",
     ),

@@ -117,19 +117,18 @@ class Checkpoint:
         self._seconds = self._last - started if self.interval else 0.0
 
     def _write(self, arrays: dict[str, Any]) -> None:
-        folder = Path(self.folder)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            write_npz(folder / FILE_NAME, arrays)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_npz(self.folder / FILE_NAME, arrays)
         except OSError as error:
             raise OutputError(
-                f"The checkpoint could not be written to {folder}: {error}. The previous one is intact. "
+                f"The checkpoint could not be written to {self.folder}: {error}. The previous one is intact. "
                 "Free some space or name another folder."
             ) from error
 
     def load(self, state: Any) -> tuple[Any, int, float, History] | None:
         """Return state, number of iterations, seconds and history, if the folder has a run with this key."""
-        path = Path(self.folder) / FILE_NAME
+        path = self.folder / FILE_NAME
         if not path.exists():
             return None
         try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,7 @@ class BetaLoss:
         if self.at_nonzeros(block):
             ratios = ratio_sums(block.csr, W, Ht, self.lower_bound, product=False, logs=True)
             return _from_logs(block, W, sums_for_W(block, Ht), ratios.logs)
-        return self._dense_loss(block, W, Ht)
+        return self.of_entries(block, W, Ht)
 
     def _gram_form(self, block: LocalMatrix) -> bool:
         return self.beta == 2.0 and block.observed is None and self.offset == 0.0
@@ -133,13 +134,15 @@ class BetaLoss:
     def _gram_loss(self, block: LocalMatrix, W: Array, Ht: Array) -> Any:
         if not block.is_sparse:
             # From the entries: sums of products would cancel near an exact fit.
-            return self._dense_loss(block, W, Ht)
+            return self.of_entries(block, W, Ht)
         xp = block.xp
         gram = xp.astype(block.weighted_gram(W), xp.float64) * xp.astype(Ht.T @ Ht, xp.float64)
         cross = xp.astype(block.transposed_times(W), xp.float64) * xp.astype(Ht, xp.float64)
         return max(0.0, 0.5 * block.squared_norm() - float(xp.sum(cross)) + 0.5 * float(xp.sum(gram)))
 
-    def _dense_loss(self, block: LocalMatrix, W: Array, Ht: Array) -> Any:
+    def of_entries(self, block: LocalMatrix, W: Array, Ht: Array) -> Any:
+        """Return the same as `value`, from the entries one by one, zeros of sparse data among them."""
+
         def visit(start: int, stop: int) -> Any:
             x, v, mask = self._model(block, W[start:stop, :], Ht, start, stop)
             losses = beta_kernels.row_losses(x, v, self.beta, self.lower_bound, mask=mask)
@@ -207,26 +210,15 @@ def over_blocks(
     rows = rows or rows_per_block(n_columns, BLOCK_ENTRIES if local else ARRAY_ENTRIES)
 
     def work(start: int, stop: int) -> list[Any]:
-        results: list[Any] = []
-        for begin in range(start, max(stop, start + 1), rows):
-            result = visit(begin, min(begin + rows, stop))
-            if add is not None and results:
-                results[0] = add(results[0], result)
-            else:
-                results.append(result)
-        return results
+        begins = range(start, max(stop, start + 1), rows)
+        results = (visit(begin, min(begin + rows, stop)) for begin in begins)
+        return list(results) if add is None else [reduce(add, results)]
 
-    if local:
-        parts = parallel_for(work, n_rows, chunk_size=rows, operations=operations)
-    else:
-        parts = [work(0, n_rows)]
+    if not local:
+        return work(0, n_rows)
+    parts = parallel_for(work, n_rows, chunk_size=rows, operations=operations)
     flat = [result for part in parts for result in part]
-    if add is None:
-        return flat
-    total = flat[0]
-    for result in flat[1:]:
-        total = add(total, result)
-    return [total]
+    return flat if add is None else [reduce(add, flat)]
 
 
 def _value_pass(

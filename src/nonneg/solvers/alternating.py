@@ -113,16 +113,6 @@ class AlternatingProblem:
         """The squared Frobenius norm of X."""
         return self.data.squared_norm()
 
-    @cached_property
-    def slack(self) -> float:
-        """By how much rounding may increase the loss."""
-        return slack_of(self.data.dtype, self.squared_norm)
-
-    @cached_property
-    def l1_H(self) -> Penalties:
-        """The L1 penalty on H alone."""
-        return Penalties(l1_H=self.penalties.l1_H)
-
     def advance(self, state: AlternatingState, momentum: Any) -> dict[str, Any]:
         """Do one iteration; return what changes."""
         penalties, moves = self.penalties, extrapolates(momentum)
@@ -163,12 +153,13 @@ class AlternatingProblem:
             "Ht_plain": new,
             "Ht_next": columns.chosen if moves else None,
             # Rounding may take the difference below zero where the fit is exact.
-            "loss": at_least_zero(loss + self.l1_H.of_H(new)),
+            "loss": at_least_zero(loss + Penalties(l1_H=penalties.l1_H).of_H(new)),
             "violation": at_least_zero(violation) + at_least_zero(columns.violation),
         }
 
     @cached_property
     def step(self) -> Descent:
         """One iteration that does not increase the loss."""
-        candidates = partial(extrapolated_or_plain, self.advance, slack=self.slack)
+        slack = slack_of(self.data.dtype, self.squared_norm)
+        candidates = partial(extrapolated_or_plain, self.advance, slack=slack)
         return Descent(candidates, self.data.container)

@@ -33,7 +33,7 @@ def certify(
     signed_H: bool = False,
 ) -> list[Statement]:
     """Return the statements that every fit carries; `loss` is the name if it is not that of beta."""
-    _, (of_W,) = data.map_reduce_rows(_infeasible_rows, W, n_out=0)
+    _, (of_W, sums) = data.map_reduce_rows(_infeasible_and_sums, W, n_out=0)
     n_infeasible = int(of_W) + int(_infeasible(data.xp, abs(Ht) if signed_H else Ht))
     frozen: Any = None
     if free is not None:
@@ -43,17 +43,18 @@ def certify(
     if beta == 2.0 and not data.has_missing:
         residuals = frobenius_kkt_residuals(data, W, Ht, penalties, frozen=frozen, signed_H=signed_H)
     else:
-        residuals = _ratio_residuals(data, W, Ht, beta=beta, penalties=penalties, frozen=frozen)
+        means = sums / data.shape[0]
+        residuals = _ratio_residuals(data, W, Ht, means, beta=beta, penalties=penalties, frozen=frozen)
     return [stationarity_statement(*residuals, n_infeasible=n_infeasible, loss=loss or loss_name(beta))]
 
 
 def _ratio_residuals(
-    data: DataMatrix, W: SampleArray, Ht: Array, *, beta: float, penalties: Penalties, frozen: Array | None
-) -> tuple[float, float]:
-    _, (sums,) = data.map_reduce_rows(_column_sums, W, n_out=0)
+    data: DataMatrix, W: SampleArray, Ht: Array, means: Array, *, beta: float, penalties: Penalties,
+    frozen: Array | None,
+) -> tuple[float, float]:  # fmt: skip
     loss = BetaLoss.of(data, beta)
     _, (energy, scale, ratio, power) = data.map_reduce_rows(
-        _residual_of_W, W, n_out=0, Ht=Ht, loss=loss, penalties=penalties, means=sums / data.shape[0]
+        _residual_of_W, W, n_out=0, Ht=Ht, loss=loss, penalties=penalties, means=means
     )
     positive = power + penalties.l1_H + penalties.l2_H * Ht
     energy_H, scale_H = ratio_residual(data.xp, Ht, ratio, positive, frozen=frozen)
@@ -66,13 +67,8 @@ def _infeasible(xp: Namespace, factor: Array) -> Array:
 
 
 @rows_only
-def _infeasible_rows(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Array]]:
-    return (), (_infeasible(block.xp, W),)
-
-
-@rows_only
-def _column_sums(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Array]]:
-    return (), (block.xp.sum(W, axis=0),)
+def _infeasible_and_sums(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Array, Array]]:
+    return (), (_infeasible(block.xp, W), block.xp.sum(W, axis=0))
 
 
 def _residual_of_W(

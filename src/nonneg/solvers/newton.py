@@ -378,11 +378,9 @@ class NewtonProblem:
     unit: float  # about the sum of a row of the data
     total_weight: float  # the sum of the row weights
 
-    def column_penalties(self, Ht: Array) -> Array | float:
-        """Return the penalty on every row of Ht, in float64; 0 where there is none."""
+    def column_penalties(self, Ht: Array) -> Array:
+        """Return the penalty on every row of Ht, in float64."""
         xp = self.data.xp
-        if not self.penalties.l1_H and not self.penalties.l2_H:
-            return 0.0
         wide = xp.astype(Ht, xp.float64)
         return xp.sum(wide * (self.penalties.l1_H + 0.5 * self.penalties.l2_H * wide), axis=1)
 

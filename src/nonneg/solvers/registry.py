@@ -98,7 +98,6 @@ def _is_within(beta: float, betas: tuple[float, float] | None) -> bool:
     return betas is not None and betas[0] <= beta <= betas[1]
 
 
-INFINITE = float("inf")
 _ENTRIES = {
     "hals": Solver(
         "nonneg.solvers.hals:hals",
@@ -116,7 +115,7 @@ _ENTRIES = {
     "mu": Solver(
         "nonneg.solvers.mu:multiplicative",
         "multiplicative updates with the exponent that guarantees descent",
-        (-INFINITE, INFINITE),
+        (-math.inf, math.inf),
         sparse_betas=(1.0, 2.0),
         missing=(1.0, 1.0),
         rule=RelativeDecrease,
@@ -133,9 +132,9 @@ _ENTRIES = {
     "newton": Solver(
         "nonneg.solvers.newton:scaled_newton",
         "Newton steps on rows and columns with shared correlations, one pass over the data per iteration",
-        (-INFINITE, INFINITE),
+        (-math.inf, math.inf),
         sparse_betas=(1.0, 2.0),
-        missing=(-INFINITE, INFINITE),
+        missing=(-math.inf, math.inf),
         rule=SlowDecrease,
     ),
 }
@@ -163,8 +162,8 @@ def beta_of(loss: str | float) -> float:
 
 def loss_name(beta: float) -> str:
     """Return the name of a beta-divergence."""
-    names = {2.0: "frobenius", 1.0: "kullback-leibler", 0.0: "itakura-saito"}
-    return names.get(beta, f"beta-divergence (beta={beta:g})")
+    # The long names come first.
+    return next((name for name in LOSSES if LOSSES[name] == beta), f"beta-divergence (beta={beta:g})")
 
 
 def _automatic(data: DataMatrix, k: int, beta: float) -> str:
