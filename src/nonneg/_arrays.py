@@ -34,7 +34,7 @@ def library_of(kind: type) -> str:
 
 def is_dask(array: Any) -> bool:
     """Tell whether an array is a Dask array, without importing Dask."""
-    return library_of(type(array)) == "dask" and hasattr(array, "to_delayed")
+    return library_of(array.__class__) == "dask" and hasattr(array, "to_delayed")
 
 
 def is_float_array(array: Any) -> bool:
@@ -54,12 +54,12 @@ def is_cuda_tensor(array: Any) -> bool:
 
 def on_gpu(array: Any) -> bool:
     """Tell whether an array is a PyTorch tensor on an NVIDIA GPU, or a CuPy array if PyTorch is installed."""
-    return is_cuda_tensor(array) or (library_of(type(array)) == "cupy" and find_spec("torch") is not None)
+    return is_cuda_tensor(array) or (library_of(array.__class__) == "cupy" and find_spec("torch") is not None)
 
 
 def to_torch(array: Any) -> Any:
     """Return an array on a GPU as a PyTorch tensor in the same memory."""
-    if library_of(type(array)) != "cupy":
+    if library_of(array.__class__) != "cupy":
         return array
     import torch
 
@@ -68,7 +68,7 @@ def to_torch(array: Any) -> Any:
 
 def from_torch(tensor: Any, like: Any) -> Any:
     """Return a PyTorch tensor as an array of the same type as `like`, in the same memory."""
-    if library_of(type(like)) != "cupy":
+    if library_of(like.__class__) != "cupy":
         return tensor
     import cupy
 
@@ -89,7 +89,7 @@ def is_sparse_array(array: Any) -> bool:
     """Tell whether an array is a PyTorch sparse tensor or a CuPy sparse matrix, without importing either."""
     if type(array).__module__ == "torch":
         return "strided" not in str(array.layout)
-    return library_of(type(array)) == "cupyx" and hasattr(array, "tocsr")
+    return library_of(array.__class__) == "cupyx" and hasattr(array, "tocsr")
 
 
 def checked_indices(matrix: Any, name: str = "X") -> Any:
@@ -138,7 +138,7 @@ def to_numpy(array: Any, dtype: Any = None) -> Any:
     array = computed(array)
     if hasattr(array, "detach"):  # PyTorch
         array = array.detach().cpu()
-    elif library_of(type(array)) == "cupy":
+    elif library_of(array.__class__) == "cupy":
         array = array.get()
     return np.asarray(array, dtype=dtype)
 

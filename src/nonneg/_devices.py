@@ -70,7 +70,7 @@ def chosen_device(
     """
     if device in (None, "cpu"):
         return None
-    auto, library = device == "auto", library_of(type(X))
+    auto, library = device == "auto", library_of(X.__class__)
     if is_non_numpy(X) or library == "cupyx":  # in the memory of another library
         if not auto:
             raise InvalidParameterError(

@@ -219,18 +219,6 @@ def test_a_real_network_of_coauthors(tmp_path):
     check("dblp2/A.npz", convert("dblp2/A.npz", paths))
 
 
-def test_a_real_collection_of_cluto(tmp_path):
-    counts, classes = real("cluto_tr23/X.npz"), real("cluto_tr23/labels.npz")["y"]
-    with (tmp_path / "sparse").open("w") as stream:
-        stream.write(f"{len(classes)} {counts['shape'][1]}\n")
-        for first, last in zip(counts["indptr"], counts["indptr"][1:], strict=False):
-            pairs = np.column_stack([counts["indices"][first:last], counts["data"][first:last]]).ravel()
-            stream.write(" ".join(map(str, [last - first, *pairs])) + " \n")
-    np.savetxt(tmp_path / "correct", (np.arange(6)[:, None] == classes).astype(int), fmt="%d")
-    paths = {"sparse_tr23.txt": tmp_path / "sparse", "tr23_correct.txt": tmp_path / "correct"}
-    check("cluto_tr23/X.npz", convert("cluto_tr23/X.npz", paths))
-
-
 def test_the_real_mutations_and_leukemias(tmp_path):
     table = real("brca_sbs96_wgs/BRCA-US.npz")
     with (tmp_path / "t.csv").open("w", newline="") as stream:

@@ -82,7 +82,7 @@ class ChunkedMatrix(BlockedMatrix):
         if array.numblocks[1] > 1:
             array = array.rechunk({1: -1})
         # Of the chunks, as Dask knows it; what goes with the sparse matrices of cupyx are arrays of CuPy.
-        self.library = library_of(type(array._meta)).replace("cupyx", "cupy")
+        self.library = library_of(array._meta.__class__).replace("cupyx", "cupy")
         dtype = dtype_of(array)
         if dtype not in (np.float32, np.float64):
             dtype = np.dtype(np.float64)

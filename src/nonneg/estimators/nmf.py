@@ -369,6 +369,8 @@ class NMF(FactorizingEstimator):
     def certify(self, X: MatrixLike, **weights: Any) -> Certificate:
         """Compare the error with the Eckart-Young lower bound, and add the outcome to `certificate_`.
 
+        The error is that of the best weights, as `transform` gives them: without `penalty_W`.
+
         Parameters
         ----------
         {X}
