@@ -25,6 +25,7 @@ from pathlib import Path
 
 warnings.simplefilter("error")
 warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")
+warnings.filterwarnings("ignore", "nonneg runs without its compiled core")
 # Old versions of these use what newer versions of their own dependencies call deprecated.
 warnings.filterwarnings("ignore", category=DeprecationWarning, module=r".*(matplotlib\\.|networkx/)")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+import numpy as np
 from array_api_compat import array_namespace
 
 from nonneg._typing import Array, Namespace
@@ -20,6 +21,8 @@ from nonneg.kernels.grams import Gram, gram_matrices
 PATIENCE = 3
 # A batch holds one k x k matrix per row; this bounds it to some tens of megabytes.
 BATCH_ENTRIES = 2_000_000
+# In host memory a megabyte, of which there are a few copies, stays in the caches.
+HOST_ENTRIES = 1 << 17
 
 
 def block_pivoting(factor: Array, gram: Gram, cross: Array, max_pivots: int) -> tuple[Any, Any]:
@@ -27,7 +30,8 @@ def block_pivoting(factor: Array, gram: Gram, cross: Array, max_pivots: int) -> 
     matrices = gram_matrices(gram)
     xp = array_namespace(factor, matrices, cross)
     k = factor.shape[1]
-    size = max(1, BATCH_ENTRIES // max(1, k * k))
+    entries = HOST_ENTRIES if isinstance(factor, np.ndarray) else BATCH_ENTRIES
+    size = max(1, entries // max(1, k * k))
     return pivot_in_batches(Rows, xp, factor, matrices, cross, max_pivots=max_pivots, size=size)
 
 
