@@ -29,8 +29,6 @@ MAX_PASSES = 60
 # long as its slowest row. Rows of a factor with this many entries take at most this many passes; factors that
 # are smaller still take those that they take on a processor.
 GPU_ENTRIES, GPU_PASSES = 20_000, 4
-# A pass over rows that a graph couples takes as long as several others.
-SMOOTH_PASSES = 4
 
 
 def inner_passes(data: DataMatrix, k: int, entries: float | None = None) -> tuple[int, int]:
@@ -87,8 +85,6 @@ def hals(
     order = tuple(range(k)) if shuffle is None else tuple(int(a) for a in shuffle.permutation(k))
     of_H = order if free is None else tuple(a for a in order if a in free)
     n_W, n_H = passes or inner_passes(data, k)
-    n_W = min(n_W, SMOOTH_PASSES) if penalties.smooth_W is not None else n_W
-    n_H = min(n_H, SMOOTH_PASSES) if penalties.smooth_H is not None else n_H
     update_H = FreeRows() if signed else CoordinateDescent(of_H, n_H, SHRINK)
     problem = AlternatingProblem(data, CoordinateDescent(order, n_W, SHRINK), update_H, penalties)
     if signed:
