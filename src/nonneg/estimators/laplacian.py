@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from nonneg._arguments import checked_nonnegative
 from nonneg.data import as_data_matrix
 from nonneg.data.door import Request, check_entries
-from nonneg.data.graphs import adjacency_matrix, is_symmetric, tidy
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError
+from nonneg.data.graphs import adjacency_matrix, tidy
+from nonneg.exceptions import InvalidParameterError, ShapeError
 from nonneg.kernels.grams import Laplacian
 
 
@@ -24,8 +24,9 @@ def laplacian(graph: Any, *, strength: float = 1.0, normalized: bool = False) ->
     Parameters
     ----------
     graph : sparse matrix, array or networkx graph
-        Adjacency matrix of shape (n_nodes, n_nodes): symmetric, with nonnegative weights. Node i is row i of
-        X for `penalty_W` and column i for `penalty_H`. Loops have no effect.
+        Adjacency matrix of shape (n_nodes, n_nodes) with nonnegative weights, such as scikit-learn's
+        ``kneighbors_graph``; of the weights of both directions the mean counts. Node i is row i of X for
+        `penalty_W` and column i for `penalty_H`. Loops have no effect.
     strength : float, default 1.0
         Weight of the penalty; 0 switches it off. With 1, a neighbor with an edge of weight 1 counts as much
         as what was measured of a node itself.
@@ -77,11 +78,6 @@ def laplacian(graph: Any, *, strength: float = 1.0, normalized: bool = False) ->
     edges = tidy(edges - sp.diags_array(edges.diagonal()))  # loops cancel out of L
     advice = "Drop negative edges: A.maximum(0)."
     check_entries(as_data_matrix(edges), Request(who="laplacian", masks=False), advice=advice)
-    if not is_symmetric(edges):
-        raise InvalidDataError(
-            "graph is not symmetric: some edges have another weight in the other direction. Pass "
-            "A.maximum(A.T), as for nearest neighbors, or (A + A.T) / 2."
-        )
     edges = (edges + edges.T) * 0.5
     if normalized:
         degrees = edges.sum(axis=1)
