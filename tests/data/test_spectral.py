@@ -15,10 +15,10 @@ from nonneg.data.spectral import (
     eckart_young_bound,
     leading_singular_values,
     leading_vectors,
-    numerical_noise,
     resolve_small_singular_values,
 )
 from nonneg.exceptions import InvalidParameterError
+from nonneg.rank_selection.candidates import numerical_noise
 
 
 def dask_array(X, rows=13):

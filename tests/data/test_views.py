@@ -8,11 +8,10 @@ import scipy.sparse as sp
 
 from nonneg.data import as_data_matrix
 from nonneg.data.views import (
-    can_be_transposed,
     normalized_rows,
+    tall,
     transposed,
 )
-from nonneg.exceptions import UnsupportedInputError
 
 CONTAINERS = {
     "numpy": lambda X: X.copy(),
@@ -59,11 +58,11 @@ def test_the_entries_are_neither_copied_nor_changed(X):
     np.testing.assert_array_equal(X, before)
 
 
-def test_what_cannot_be_done_is_said(X):
-    weighted = as_data_matrix(X, weights=WEIGHTS)
-    assert not can_be_transposed(weighted)
-    with pytest.raises(UnsupportedInputError, match="row weights or missing entries"):
-        transposed(weighted)
+def test_what_is_wide_is_made_tall_where_it_can_be(X):
+    wide = X[:5]
+    assert tall(as_data_matrix(wide)).shape == wide.T.shape
+    for stays in (as_data_matrix(X), as_data_matrix(wide, weights=WEIGHTS[:5])):
+        assert tall(stays) is stays
 
 
 def test_single_precision_stays(X):

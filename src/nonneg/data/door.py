@@ -67,7 +67,7 @@ class Request:
     convert : callable or None
         How data on the host become an array or a sparse matrix: `numpy.asarray` by default, scikit-learn's
         `validate_data` in an estimator.
-    check_shape : callable or None
+    check_shape : callable
         Called with arrays that `convert` does not see: tensors, Dask arrays and what is read from disk.
     verbose : int
         Whether a file that is read block by block shows how far it was read.
@@ -89,16 +89,10 @@ class Request:
     who: str = "factorize"
     masks: bool = True
     convert: Callable[[Any], Any] | None = None
-    check_shape: Callable[[Any], None] | None = None
+    check_shape: Callable[[Any], None] = lambda X: None
     verbose: int = 0
     device: Any = None
     sparse_arrays: bool = False
-
-    def checked_shape(self, X: MatrixLike) -> Any:
-        """Return X after the caller's check of its shape."""
-        if self.check_shape is not None:
-            self.check_shape(X)
-        return X
 
     def rows(self, shape: tuple[int, int]) -> tuple[Any, Any]:
         """Return row weights and mask or weights of entries, checked against the shape of X."""
@@ -141,7 +135,7 @@ def wrap(X: MatrixLike, request: Request = Request()) -> DataMatrix:  # noqa: B0
                 f"{request.who} cannot give weights to the entries of data that were opened before. Pass an "
                 "array, or what nonneg.open_matrix returns."
             )
-        request.checked_shape(X)
+        request.check_shape(X)
         return X if request.sparse_arrays else on_host(X)
     labels: Labels = None
     advice = None
@@ -151,7 +145,8 @@ def wrap(X: MatrixLike, request: Request = Request()) -> DataMatrix:  # noqa: B0
         labels = annotated.row_names, annotated.column_names
     stored, device = as_stored(X), request.device
     if stored is not None and not stored.fits():
-        return _streamed(request.checked_shape(stored), request, labels, advice)
+        request.check_shape(stored)
+        return _streamed(stored, request, labels, advice)
     if stored is not None and not isinstance(X, np.memmap):
         X, stored = stored.read_all(), None
     if annotated is None:
@@ -212,7 +207,7 @@ def _checked_array(X: MatrixLike, request: Request) -> Any:
     refuse_unsupported_types(X, request.who)
     if is_sparse_array(X):
         X = sparse_tensor(X)
-        request.checked_shape(X)
+        request.check_shape(X)
         if len(X.shape) == 2:
             check_sparse_array(X)
     elif is_non_numpy(X):
@@ -220,7 +215,7 @@ def _checked_array(X: MatrixLike, request: Request) -> Any:
         if is_dask(X) and any(np.isnan(side) for side in X.shape):
             # On a copy: Dask writes the sizes into the array it is asked for.
             X = X.copy().compute_chunk_sizes()
-        request.checked_shape(X)
+        request.check_shape(X)
     else:
         with as_data_errors():
             X = checked_indices(X)

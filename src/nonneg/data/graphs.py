@@ -15,8 +15,6 @@ from nonneg.exceptions import DataTypeError, InvalidDataError, ShapeError, Unkno
 
 USUAL_WEIGHT = "weight"
 NO_NODES = "The graph has no nodes. Give one with edges."
-# Entries that differ by less than this share of the largest are equal up to rounding.
-EQUAL = 1e-10
 
 
 def adjacency_matrix(graph: Any, weight: str | None = USUAL_WEIGHT) -> tuple[SparseMatrix, Any]:
@@ -60,9 +58,3 @@ def tidy(adjacency: SparseMatrix) -> SparseMatrix:
     adjacency.sum_duplicates()
     adjacency.eliminate_zeros()
     return adjacency
-
-
-def is_symmetric(adjacency: SparseMatrix) -> bool:
-    """Tell whether both directions of all edges of a square matrix have the same weight."""
-    difference = abs(adjacency - adjacency.T)
-    return not difference.nnz or difference.data.max() <= EQUAL * adjacency.data.max()

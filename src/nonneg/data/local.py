@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_dask, is_sparse_array, to_device, to_numpy
+from nonneg._arrays import computed, is_dask, is_sparse_array, to_device, to_numpy
 from nonneg._typing import Array
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import LocalMatrix
@@ -57,10 +57,8 @@ def has_nan(X: Any) -> bool:
         X = X.tocoo().data
     if "float" not in str(X.dtype):
         return False
-    if is_dask(X):
-        return bool(X.map_blocks(_nan_places, dtype=bool, meta=np.empty((0, 0), dtype=bool)).any().compute())
-    xp = array_namespace(X)
-    return bool(xp.any(xp.isnan(X)))
+    seen = observed_mask(X, None)
+    return not bool(computed(seen.all() if is_dask(X) else array_namespace(X).all(seen)))
 
 
 def _nan_places(block: Any) -> Array:

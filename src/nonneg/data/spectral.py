@@ -32,7 +32,7 @@ from nonneg._typing import Array, Namespace
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import DataMatrix, LocalMatrix, rows_per_block
 from nonneg.data.sparse import SparseRows
-from nonneg.data.views import BlockView, CompressedMatrix, ScaledMatrix, can_be_transposed, transposed
+from nonneg.data.views import BlockView, CompressedMatrix, ScaledMatrix, tall
 from nonneg.exceptions import InvalidParameterError
 from nonneg.kernels.rows import gram_of
 
@@ -124,12 +124,6 @@ def leading_vectors(data: DataMatrix, k: int, *, tol: float | None = None) -> Fl
     return fixed_vectors(values, V, max(REPEATED, 100 * machine_epsilon(data)))
 
 
-def numerical_noise(data: DataMatrix, largest: float) -> float:
-    """Return the size below which a computed singular value is rounding."""
-    eps = machine_epsilon(data)
-    return largest * max(10 * eps**0.75, max(data.shape) * eps)
-
-
 def check_count(data: DataMatrix, k: int) -> None:
     """Reject a number of singular values that the data do not have."""
     if not 1 <= k <= min(data.shape):
@@ -173,8 +167,7 @@ def leading_singular_values(data: DataMatrix, k: int, rng: Seed = None) -> Float
     # n m^2 + O(m^3) operations where the Gram matrix is formed, else 10 to 60 passes with blocks of k / 2
     # vectors and O(m k) memory.
     check_count(data, k)
-    if data.shape[0] < data.shape[1] and can_be_transposed(data):
-        data = transposed(data)  # type: ignore[arg-type]
+    data = tall(data)
     if gram_is_cheaper(data, k):
         values = np.linalg.eigvalsh(gram_matrix(data))[::-1][:k]
         small, precise = float(np.sqrt(machine_epsilon(data))), dense_eigenpairs
@@ -337,8 +330,7 @@ def eckart_young_bound(data: DataMatrix, k: int) -> EckartYoungBound:
     norm = math.sqrt(square)
     if k >= min(data.shape) or square == 0.0:
         return EckartYoungBound(0.0, 0.0, norm)
-    if data.shape[0] < data.shape[1] and can_be_transposed(data):
-        data = transposed(data)  # type: ignore[arg-type]
+    data = tall(data)
     # A sum of n products is off by up to n eps times that of their sizes (Higham 2002, section 3.1), and is
     # where all are equal; those of all entries of X'X have a norm of at most ||X||^2.
     sums = float(sum(data.shape)) * square
@@ -353,7 +345,8 @@ def eckart_young_bound(data: DataMatrix, k: int) -> EckartYoungBound:
         captured, most = _largest_sum(data, k, source, machine_epsilon(data) * sums)
         probability = FAILURE_PROBABILITY
     rest = square - most - _EPS * sums
-    return EckartYoungBound(_root(rest / square), _root((square - captured) / square), norm, probability)
+    least, estimate = (math.sqrt(max(0.0, part / square)) for part in (rest, square - captured))
+    return EckartYoungBound(least, estimate, norm, probability)
 
 
 def _largest_sum(
@@ -374,16 +367,9 @@ def _largest_sum(
 
 def _largest_outside(data: DataMatrix, V: Float64Array, source: np.random.Generator) -> float:
     """Return a bound on the largest eigenvalue of X'X in the complement of V, but for a small probability."""
-
-    def project(block: Float64Array) -> Float64Array:
-        for _ in range(2):
-            block = block - V @ (V.T @ block)
-        return block
-
     order = data.shape[1]
-    block = project(source.standard_normal((order, WIDTH)))
-    basis = np.empty((order, 0))
-    images = np.empty((order, 0))
+    block = _split(V, source.standard_normal((order, WIDTH)))[1]
+    basis = images = np.empty((order, 0))
     largest = 0.0
     for _ in range(STEPS):
         # What is left of a direction inside the basis is rounding: it is not a new one.
@@ -391,10 +377,10 @@ def _largest_outside(data: DataMatrix, V: Float64Array, source: np.random.Genera
         block = block - basis @ (basis.T @ block)
         block, triangle = np.linalg.qr(block)
         block = block[:, np.abs(np.diag(triangle)) > scale]
-        block = np.linalg.qr(project(block - basis @ (basis.T @ block)))[0]
+        block = _outside(V, block - basis @ (basis.T @ block))
         if block.shape[1] == 0 or basis.shape[1] + block.shape[1] > order - V.shape[1]:
             break
-        image = project(apply_gram(data, block))
+        image = _split(V, apply_gram(data, block))[1]
         basis, images = np.hstack([basis, block]), np.hstack([images, image])
         inner = basis.T @ images
         largest = float(np.linalg.eigvalsh(0.5 * (inner + inner.T))[-1])
@@ -407,7 +393,3 @@ def _largest_outside(data: DataMatrix, V: Float64Array, source: np.random.Genera
     if share >= 1.0:
         return math.inf
     return largest / (1.0 - share)
-
-
-def _root(value: float) -> float:
-    return math.sqrt(value) if value > 0.0 else 0.0

@@ -77,11 +77,6 @@ class StreamedMatrix(BlockedMatrix):
         self.n_passes = 0  # reads of the file so far
         self.progress = PassReporter(stored.source, stored.n_bytes, verbose)
 
-    @property
-    def block_bytes(self) -> float:
-        """The size of the largest block in memory."""
-        return float(np.diff(self._edges).max()) * self.stored.row_bytes()
-
     def _local(self, entries: Any, rows: Any) -> LocalMatrix:
         """Return some rows with their weights and mask."""
         mask = None if self._mask is None else self._mask[rows]
@@ -295,8 +290,6 @@ class DeviceBlocks:
     def _prepare(self) -> None:
         import torch
 
-        if self._slots:
-            return
         gpu = self.device.type == "cuda"
         shape, dtype = (self.edges[1], self.stored.shape[1]), getattr(torch, self.stored.working_dtype.name)
         for _ in range(min(2, len(self.edges) - 1)):
@@ -311,7 +304,8 @@ class DeviceBlocks:
         """Yield first row, end and entries of each block."""
         import torch
 
-        self._prepare()
+        if not self._slots:
+            self._prepare()
         current = None if self._stream is None else torch.cuda.current_stream(self.device)
         with ThreadPoolExecutor(max(1, min(WRITERS, available_threads()))) as writers:
 

@@ -16,7 +16,6 @@ from nonneg._typing import Array, SampleArray
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.matrix import BlockedMatrix, DataMatrix, LocalMatrix, RowFunction
 from nonneg.data.sparse import SparseRows
-from nonneg.exceptions import UnsupportedInputError
 
 
 class ScaledMatrix(LocalMatrix):
@@ -124,36 +123,28 @@ class CompressedMatrix(ScaledMatrix):
         """Return the weighted sum of the squared entries; V is orthonormal."""
         return self.base.squared_norm()
 
-    def count_nonzero(self) -> int:
-        """Return the number of entries that a product reads."""
-        return self._V.shape[1] * (self.shape[0] + self.shape[1])
-
     def select(self, rows: Any) -> CompressedMatrix:
         """Return some rows."""
         return CompressedMatrix(self.base.select(rows), self._V.array)
 
 
 def transposed(data: LocalMatrix) -> LocalMatrix:
-    """Return the transpose of local data, without a copy of dense entries."""
-    if data.weights is not None or data.observed is not None:
-        raise UnsupportedInputError(
-            "The transpose of data with row weights or missing entries is not supported. "
-            "Leave them out, or transpose X first."
-        )
+    """Return the transpose of local data without weights of rows and entries; dense ones are not copied."""
     if isinstance(data, ScaledMatrix):
         row_scale = None if data.column_scale is None else data.column_scale[:, None]
         column_scale = None if data.row_scale is None else data.row_scale[:, 0]
         return ScaledMatrix(transposed(data.base), row_scale=row_scale, column_scale=column_scale)
     if isinstance(data, DenseMatrix):
         return DenseMatrix(data.array.T, data.xp)
-    if isinstance(data, SparseRows):
-        return type(data)(data.transposed, transposed=data.csr)
-    raise UnsupportedInputError(f"Expected dense, sparse or scaled data, got {type(data).__name__}.")
+    assert isinstance(data, SparseRows)
+    return type(data)(data.transposed, transposed=data.csr)
 
 
-def can_be_transposed(data: DataMatrix) -> bool:
-    """Tell whether `transposed` accepts the data."""
-    return isinstance(data, LocalMatrix) and data.weights is None and data.observed is None
+def tall(data: DataMatrix) -> DataMatrix:
+    """Return the transpose of data that are wider than tall; those that have none as they are."""
+    if not isinstance(data, LocalMatrix) or data.weights is not None or data.observed is not None:
+        return data
+    return transposed(data) if data.shape[0] < data.shape[1] else data
 
 
 class BlockView(BlockedMatrix):

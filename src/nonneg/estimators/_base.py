@@ -195,18 +195,20 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         names = _parameters(function)
         return {name: value for name, value in self.get_params(deep=False).items() if name in names}
 
-    def _finish(self, result: Any, H: Array) -> None:
-        """Set the attributes of a fit that all results have; warn if `max_iter` ended it."""
+    def _name(self, result: Any, H: Array) -> None:
+        """Set the attributes of a fit that all results have."""
         self.components_ = np.ascontiguousarray(H) if isinstance(H, np.ndarray) else H
         self.n_components_ = int(H.shape[0])
         self.n_iter_, self.history_, self.certificate_ = result.n_iter, result.history, result.certificate
         self.__dict__.pop("n_steps_", None)
-        if "stationarity" not in result.certificate or result.stop_reason is not StopReason.MAX_ITER:
-            return
-        statement = result.certificate["stationarity"]
-        # scikit-learn warns also if the result is stationary all the same. A tolerance that was met is no
-        # surprise: the certificate says how far from stationary the result is.
-        if self.tol > 0 and self.max_iter and not statement.holds:
+
+    def _finish(self, result: Any, H: Array) -> None:
+        """Set these attributes and warn, as scikit-learn does, that `max_iter` ended the run."""
+        self._name(result, H)
+        statement, ended_early = result.certificate["stationarity"], result.stop_reason is StopReason.MAX_ITER
+        # Not if it is stationary all the same. A tolerance that was met is no surprise: the certificate says
+        # how far from stationary the result is.
+        if ended_early and self.tol > 0 and self.max_iter and not statement.holds:
             warn_user(
                 f"Maximum number of iterations {self.max_iter} reached before the tolerance tol was reached. "
                 f"{statement.sentence} Raise max_iter (now {self.max_iter}).",

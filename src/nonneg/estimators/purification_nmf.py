@@ -184,7 +184,7 @@ class PurificationNMF(WeightedEstimator):
         with threads(self.n_jobs):
             error = relative_frobenius_error(data, result.W, data.to_device(result.H).T)
             self.reconstruction_err_ = error * math.sqrt(data.squared_norm())
-        self._finish(result, result.H)
+        self._name(result, result.H)
         self.result_ = result
         # `partial_fit` continues from here.
         self._decoder, self._online_state = result.decoder, OnlineState(result.state)

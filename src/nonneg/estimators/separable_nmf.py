@@ -137,7 +137,7 @@ class SeparableNMF(FactorizingEstimator):
         result = select_anchors(data, **self._shared(select_anchors), rng=self.random_state)
         with threads(self.n_jobs):
             factors = anchor_factors(data, vertices_of(data, result), self.sum_to_one)
-        self._finish(result, factors.H)
+        self._name(result, factors.H)
         self.result_ = result
         self.anchor_indices_, self.coefficients_ = result.anchors, result.coefficients
         self.duality_gap_, self.sum_to_one_ = result.gap, factors.sum_to_one

@@ -166,7 +166,7 @@ class TransformNMF(FactorizingEstimator):
         del params["random_state"], params["n_jobs"]
         with threads(self.n_jobs):
             result, choice = learn_frames(Y, **params)
-        self._finish(result, result.H)
+        self._name(result, result.H)
         self.result_, self.transform_, self.eps0_ = result, result.transform, eps0
         self.activations_ = result.W
         self.reconstruction_err_ = math.sqrt(2 * max(result.divergence or 0.0, 0.0))

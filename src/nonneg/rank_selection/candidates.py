@@ -12,7 +12,7 @@ from nonneg._arguments import is_count
 from nonneg._random import Seed
 from nonneg._typing import FloatArray
 from nonneg.data import DataMatrix
-from nonneg.data.spectral import leading_singular_values, numerical_noise
+from nonneg.data.spectral import leading_singular_values, machine_epsilon
 from nonneg.data.views import normalized_rows
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.rank_selection.result import RankResult
@@ -130,6 +130,12 @@ def rank_problem(
     noise = numerical_noise(data, float(values[0]))
     rank = int(np.sum(values > noise)) if values[0] > 0 else 0
     return RankProblem(view, k_min, k_max, chosen, side, values, noise, rank, normalize)
+
+
+def numerical_noise(data: DataMatrix, largest: float) -> float:
+    """Return the size below which a computed singular value is rounding."""
+    eps = machine_epsilon(data)
+    return largest * max(10 * eps**0.75, max(data.shape) * eps)
 
 
 def spaced(first: int, last: int) -> list[int]:

@@ -15,7 +15,7 @@ from nonneg._typing import BoolArray, FloatArray, IntArray, SparseMatrix
 from nonneg._warnings import warn_user
 from nonneg.data import as_data_matrix
 from nonneg.data.door import Request, check_entries
-from nonneg.data.graphs import USUAL_WEIGHT, adjacency_matrix, is_symmetric, tidy
+from nonneg.data.graphs import USUAL_WEIGHT, adjacency_matrix, tidy
 from nonneg.estimators.saving import Names, Sparse, StoredArray
 from nonneg.exceptions import (
     DataChangedWarning,
@@ -26,6 +26,8 @@ from nonneg.exceptions import (
 
 KINDS = ("auto", "undirected", "directed", "bipartite")
 SELF_LOOPS = ("drop", "keep")
+# Entries that differ by less than this share of the largest are equal up to rounding.
+EQUAL = 1e-10
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ def as_graph(
                 f"Expected one row and one column per node, got shape {adjacency.shape}. A table of shape "
                 "(n_first, n_second) is a bipartite graph (kind='bipartite')."
             )
-        if not square or (kind == "bipartite" and not is_symmetric(adjacency)):
+        if not square or (kind == "bipartite" and not _is_symmetric(adjacency)):
             sides = np.repeat([0, 1], adjacency.shape)
             adjacency = sp.csr_array(sp.block_array([[None, adjacency], [adjacency.T, None]]))
     if names is not None:
@@ -161,7 +163,7 @@ def as_graph(
         "The graph is signed, but communities need nonnegative weights: drop the negative edges "
         "(A.multiply(A > 0)), or take absolute values (abs(A)).",
     )
-    symmetric = is_symmetric(adjacency)
+    symmetric = _is_symmetric(adjacency)
     directed = kind == "directed" or (kind == "auto" and not symmetric)
     if not directed and (adjacency != (other := sp.csr_array(adjacency.T))).nnz:
         # The weights of both directions are added where they differ by more than rounding; a loop is one
@@ -189,6 +191,12 @@ def as_graph(
                 "kind='bipartite' (--kind), or pass the table whose rows and columns are the two sides."
             )
     return Graph(adjacency, labels, n_loops, directed, sides)
+
+
+def _is_symmetric(adjacency: SparseMatrix) -> bool:
+    """Tell whether both directions of all edges of a square matrix have the same weight."""
+    difference = abs(adjacency - adjacency.T)
+    return not difference.nnz or difference.data.max() <= EQUAL * adjacency.data.max()
 
 
 def two_sides(adjacency: SparseMatrix) -> IntArray | None:
