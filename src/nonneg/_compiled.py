@@ -1,17 +1,27 @@
-"""Compiled core: the extension module for this processor, or None where it was not built."""
+"""Compiled core, if it was built for this processor, and the versions of all that a fit rests on."""
 
 from __future__ import annotations
 
 import functools
 import importlib
 import os
+import platform
+import sys
 import warnings
+from importlib import metadata
 from typing import Any
 
+from nonneg._threads import available_threads
+from nonneg._version import __version__
 from nonneg.exceptions import InvalidParameterError, NonnegWarning
 
 LEVELS = ("none", "baseline", "avx2", "avx512")
 """Levels to which the environment variable NONNEG_CORE may lower the choice."""
+LIBRARIES = (
+    "numpy", "scipy", "scikit-learn", "array-api-compat", "torch", "triton", "cupy-cuda12x", "dask",
+    "anndata", "pandas", "networkx", "matplotlib",
+)  # fmt: skip
+"""Libraries whose versions are part of a report of a problem."""
 
 
 def instruction_set() -> str:
@@ -49,3 +59,32 @@ def _load() -> tuple[str, Any]:
         )
         return "none", None
     return level, module
+
+
+def show_versions() -> None:
+    """Write versions of the libraries, and which compiled core is used, to the terminal.
+
+    See Also
+    --------
+    nonneg.NMF : The estimator.
+
+    Examples
+    --------
+    >>> import nonneg
+    >>> nonneg.show_versions()  # doctest: +ELLIPSIS
+    nonneg ...
+    """
+    lines = {
+        "nonneg": __version__,
+        "compiled core": instruction_set(),
+        "cores": str(available_threads()),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+    }
+    for name in LIBRARIES:
+        try:
+            lines[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            lines[name] = "-"
+    width = max(map(len, lines))
+    sys.stdout.write("".join(f"{name:<{width}}  {value}\n" for name, value in lines.items()))

@@ -15,12 +15,6 @@ pending = threading.Event()
 _is_part: ContextVar[bool] = ContextVar("nonneg_is_part", default=False)
 
 
-def check_interrupt() -> None:
-    """Raise KeyboardInterrupt if one was lost."""
-    if pending.is_set():
-        raise KeyboardInterrupt
-
-
 def end_run(n_iter: int) -> None:
     """Say that Ctrl-C ended a run, which returns its best so far; a part of many raises KeyboardInterrupt."""
     if _is_part.get():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import importlib
+import pkgutil
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 Value = TypeVar("Value")
@@ -26,16 +28,18 @@ class cached_property(functools.cached_property[Value]):  # noqa: N801, TID251
             return value
 
 
-def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package."""
+def lazy_names(package: str) -> tuple[Callable[[str], Any], list[str]]:
+    """Return ``__getattr__`` and ``__all__`` of a package, whose ``__init__.pyi`` imports its names."""
+    stub = (pkgutil.get_data(package, "__init__.pyi") or b"").decode()
+    homes = {name: home for home, name in re.findall(r"^from (\S+) import (\w+) as", stub, re.MULTILINE)}
 
     def load(name: str) -> Any:
-        target = modules.get(name)
-        if target is None:
+        if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = importlib.import_module(target)
-        value = module if target == f"{package}.{name}" else getattr(module, name)
+        is_module = homes[name] == package
+        module = importlib.import_module(f"{package}.{name}" if is_module else homes[name])
+        value = module if is_module else getattr(module, name)
         setattr(sys.modules[package], name, value)
         return value
 
-    return load
+    return load, sorted(homes)

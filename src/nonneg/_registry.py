@@ -43,9 +43,8 @@ class Registry(dict[str, EntryType], Generic[EntryType]):
 
     def name_of(self, name: object, *, also: Iterable[str] = ()) -> str:
         """Return a registered name; `also` are names that the caller handles."""
-        if isinstance(name, str) and name in self:
-            return name
-        raise UnknownNameError.of(self.parameter, name, [*self, *also])
+        UnknownNameError.check(self.parameter, name, [*self, *also])
+        return str(name)
 
     def find(self, name: object) -> EntryType:
         """Return an entry by name."""

@@ -6,8 +6,6 @@ hints and `isinstance`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from nonneg.certificates.certificate import Certificate as Certificate
 from nonneg.certificates.certificate import Statement as Statement
 from nonneg.certificates.certificate import Verdict as Verdict
@@ -29,5 +27,4 @@ from nonneg.transforms.result import RestartSummary as RestartSummary
 from nonneg.transforms.result import TransformResult as TransformResult
 from nonneg.transforms.selection import TransformChoice as TransformChoice
 
-if not TYPE_CHECKING:  # type checkers read the imports above
-    __all__ = [*sorted(name for name, value in globals().items() if callable(value))]  # noqa: PLE0604
+__all__ = sorted(name for name, value in globals().items() if callable(value))  # noqa: PLE0605

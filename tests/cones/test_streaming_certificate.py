@@ -5,22 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonneg.cones.certificate import stream_statements
+from nonneg.cones.streaming import ConeStream, stream_statements
 from nonneg.results import Verdict
 
 AXES = np.eye(3)[:2]
 
 
-def statements(**changes):
-    facts = {
-        "centroids": AXES,
-        "radii": [0.1, 0.2],
-        "squared_norms": [3.0, 1.0],
-        "explained": [2.97, 0.99],
-        "largest_merge_angle": 0.25,
-        "n_cones": 2,
-    }
-    return {statement.name: statement for statement in stream_statements(**facts | changes)}
+def statements(*, explained=(2.97, 0.99), n_cones=2, **changes):
+    stream = ConeStream.empty(n_cones, 3)
+    facts = {"centroids": AXES, "radii": [0.1, 0.2], "squared_norms": [3.0, 1.0], "largest_merge_angle": 0.25}
+    facts |= changes
+    stream.n_found, stream.largest_merge_angle = len(facts["radii"]), facts.pop("largest_merge_angle")
+    for name, values in facts.items():
+        getattr(stream, name)[: len(values)] = values
+    return {statement.name: statement for statement in stream_statements(stream, np.asarray(explained))}
 
 
 def test_error_is_what_the_directions_leave():

@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = Path(__file__).with_name("budget.toml")
-SOURCES = {".py", ".cpp", ".hpp"}
+SOURCES = {".py", ".pyi", ".cpp", ".hpp"}
 
 
 def sources(places: Sequence[str]) -> list[Path]:

@@ -25,13 +25,6 @@ def modules() -> list[str]:
     ]
 
 
-def names_for_type_checkers() -> set[str]:
-    """Names imported under ``if TYPE_CHECKING`` in the front page."""
-    tree = ast.parse(Path(nonneg.__file__).read_text(encoding="utf-8"))
-    block = next(node for node in tree.body if isinstance(node, ast.If))
-    return {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-
-
 def public_members(owner: type) -> list[str]:
     """Methods and properties written in this package, not those inherited from scikit-learn."""
     return [
@@ -48,8 +41,12 @@ def test_public_name_is_importable_and_documented(name):
     assert inspect.getdoc(getattr(nonneg, name))
 
 
-def test_both_lists_of_public_names_agree():
-    assert set(nonneg._HOME) == set(NAMES) == names_for_type_checkers()
+@pytest.mark.parametrize("package", ["nonneg", "nonneg.applications", "nonneg.integrations"])
+def test_a_package_offers_every_name_that_type_checkers_see(package):
+    loaded = importlib.import_module(package)
+    stub = ast.parse(Path(loaded.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    assert loaded.__all__ == sorted(alias.asname for node in stub.body for alias in node.names)
+    assert {name for name in loaded.__all__ if not hasattr(loaded, name)} == set()
 
 
 def test_only_public_names_are_offered():

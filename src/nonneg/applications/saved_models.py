@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
+from pkgutil import resolve_name
 from typing import Any
 
 from nonneg import applications
-from nonneg._lazy import lazy_names
 from nonneg.estimators.saving import read_model
 
 ESTIMATORS = {
@@ -52,6 +52,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> nonneg.load(path).components_.shape
     (2, 3)
     """
-    loaded = lazy_names("nonneg.estimators", ESTIMATORS)
-    classes: dict[str, Callable[[], Any]] = {name: partial(loaded, name) for name in ESTIMATORS}
+    classes: dict[str, Callable[[], Any]] = {
+        name: partial(resolve_name, f"{home}:{name}") for name, home in ESTIMATORS.items()
+    }
     return read_model(path, classes | {name: partial(getattr, applications, name) for name in APPLICATIONS})

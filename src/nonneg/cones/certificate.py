@@ -18,14 +18,11 @@ from nonneg.cones.geometry.bounds import (
     expected_error,
     largest_angle_bound,
 )
-from nonneg.cones.geometry.farthest import ROUNDING as ANGLE_ROUNDING
 from nonneg.cones.geometry.separation import ConeSeparation, cone_separation, largest_angles_in_orthant
 from nonneg.exceptions import ShapeError
 
 ROUNDING = 1e-8
 """By how much a measured error may exceed a bound, as a share of the norm of the data."""
-STREAM_ROUNDING = 1e-13
-"""Rounding error of the squared error of a stream, as a share of the squared norm."""
 
 
 def cone_statements(
@@ -79,8 +76,8 @@ def _size_angles(angles: FloatArray, lower: FloatArray) -> Statement:
     largest = float(angles.max(initial=0.0))
     smallest = float(angles.min(initial=largest))
     sentence = (
-        f"The smallest cones around the {len(angles)} clusters have size angles of {_angle(smallest)} to "
-        f"{_angle(largest)}, each within {upper(gap, 1)} radians of the smallest possible."
+        f"The smallest cones around the {len(angles)} clusters have size angles of {angle_text(smallest)} to "
+        f"{angle_text(largest)}, each within {upper(gap, 1)} radians of the smallest possible."
     )
     quantities = {
         "smallest": smallest,
@@ -136,8 +133,8 @@ def _geometric_assumption(separation: ConeSeparation) -> Statement:
         else:
             sentence = "Greedy clustering may depend on its first sample: other clusters may be as good."
         sentence += (
-            f" The axes of the cones are at least {_angle(separation.smallest_between, lower)} apart; above "
-            f"{_angle(separation.required)} no others are possible (the paper's Lemma 1)."
+            f" The axes of the cones are at least {angle_text(separation.smallest_between, lower)} apart; "
+            f"above {angle_text(separation.required)} no others are possible (the paper's Lemma 1)."
         )
     return Statement(
         "geometric-assumption",
@@ -200,7 +197,7 @@ def _cones_in_orthant(axes: FloatArray, angles: FloatArray) -> Statement:
     else:
         sentence = (
             f"{len(angles) - inside} of {len(angles)} cones reach out of the nonnegative orthant (Lemma 10), "
-            f"by up to {_angle(-tightest)}; the points themselves need not."
+            f"by up to {angle_text(-tightest)}; the points themselves need not."
         )
     quantities = {"cones_in_orthant": inside, "cones": len(angles), "smallest_room": tightest}
     return Statement("cones-in-orthant", sentence, tightest, 0.0, _verdict(inside == len(angles)), quantities)
@@ -221,85 +218,14 @@ def _limiting_error(value: float, contained: Statement, error: float) -> Stateme
     return Statement("limiting-error", sentence, error, value, Verdict.NOT_VERIFIABLE, quantities)
 
 
-def stream_statements(
-    *,
-    centroids: Any,
-    radii: Any,
-    squared_norms: Any,
-    explained: Any,
-    largest_merge_angle: float,
-    n_cones: int,
-) -> list[Statement]:
-    """Return what is known of the clusters and directions of a stream."""
-    norms = np.asarray(squared_norms, dtype=np.float64)
-    radii = np.asarray(radii, dtype=np.float64) + ANGLE_ROUNDING
-    return [
-        _streamed_error(norms, np.asarray(explained, dtype=np.float64)),
-        _streamed_radius(radii, float(largest_merge_angle), n_cones),
-        _streamed_separation(np.asarray(centroids, dtype=np.float64), radii),
-    ]
-
-
-def _streamed_error(norms: Any, explained: Any) -> Statement:
-    # A difference of two sums: an error below the root of their rounding is not seen in it.
-    total = float(norms.sum())
-    residual = max(total - float(explained.sum()), 0.0)
-    error = math.sqrt(residual / total + STREAM_ROUNDING) if total > 0 else 0.0
-    sentence = (
-        f"The relative error of the samples seen, each on the direction of the cone it was assigned to, is "
-        f"at most {upper(error)}."
-    )
-    quantities = {"squared_norm": total, "explained": float(explained.sum())}
-    return Statement("streamed-error", sentence, error, None, Verdict.HOLDS, quantities)
-
-
-def _streamed_radius(radii: Any, merge_angle: float, n_cones: int) -> Statement:
-    largest = float(radii.max(initial=0.0))
-    sentence = (
-        f"Every sample seen lies within {_angle(largest)} of the centroid of the cone it was assigned to"
-    )
-    if merge_angle > 0:
-        sentence += (
-            f"; no {n_cones} clusters of these samples all have a diameter below "
-            f"{_angle(merge_angle, lower)}, so no {n_cones} cones all have size angles below half of that."
-        )
-    else:
-        sentence += "."
-    quantities = {"largest_merge_angle": merge_angle, "cones_seen": len(radii), "cones": n_cones}
-    return Statement("streamed-radius", sentence, largest, None, Verdict.HOLDS, quantities)
-
-
-def _streamed_separation(centroids: Any, radii: Any) -> Statement:
-    gaps = cone_separation(centroids, radii)
-    quantities = {"widest_within": gaps.widest_within, "narrowest_gap": gaps.narrowest_gap}
-    if len(radii) < 2:
-        sentence = "There is at most one cone, so there is nothing to separate it from."
-        return Statement("streamed-separation", sentence, None, None, Verdict.HOLDS, quantities)
-    if gaps.clusters_are_exact:
-        sentence = (
-            f"Samples of one cone are within {_angle(gaps.widest_within)} of one another, and those "
-            f"of different cones at least {_angle(gaps.narrowest_gap, lower)} apart: any order of the stream "
-            "gives these clusters, and so does greedy clustering from any first sample."
-        )
-        verdict = Verdict.HOLDS
-    else:
-        sentence = (
-            "The radii that were kept do not show that samples of one cone are nearer to one another than to "
-            "those of other cones: another order of the stream may give other clusters."
-        )
-        verdict = Verdict.NOT_VERIFIABLE
-    return Statement(
-        "streamed-separation", sentence, gaps.narrowest_gap, gaps.widest_within, verdict, quantities
-    )
-
-
 def _compared(error: float, bound: float, rounding: float) -> str:
     if error > bound + rounding:
         return f"above {lower(bound)}"
     return f"{'at most' if error <= bound else 'up to rounding at most'} {upper(bound)}"
 
 
-def _angle(radians: float, written: Callable[[float, int], str] = upper) -> str:
+def angle_text(radians: float, written: Callable[[float, int], str] = upper) -> str:
+    """Write an angle in radians and degrees: as an upper bound, or as `written` says."""
     return f"{written(radians, 4)} radians ({written(math.degrees(radians), 3)} degrees)"
 
 

@@ -19,6 +19,7 @@ with it at once. Such points are added together, so only points that change a ce
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,9 +27,12 @@ import numpy as np
 
 from nonneg._arrays import to_float64, to_numpy
 from nonneg._typing import Array, FloatArray, IntArray
+from nonneg.certificates.bounds import lower, upper
+from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.cones.certificate import angle_text
 from nonneg.cones.encoding import sums_by_cone
 from nonneg.cones.geometry.farthest import ROUNDING
-from nonneg.cones.geometry.separation import angles_between
+from nonneg.cones.geometry.separation import angles_between, cone_separation
 from nonneg.cones.rank_one import ConeResult
 from nonneg.data.local import local_matrix
 from nonneg.data.matrix import DataMatrix, LocalMatrix
@@ -39,6 +43,9 @@ SKETCH_SIZE = 8
 # Points added to a sketch at a time. The Gram matrix of a piece costs about as many operations per entry as
 # the piece has rows, and its eigenvectors are cheap up to this size.
 PIECE = 128
+
+# Rounding error of the squared error of a stream, as a share of the squared norm.
+ERROR_ROUNDING = 1e-13
 
 # Points whose cosine differs from 1 by at most this many machine epsilons have the same direction.
 SAME_DIRECTION = 16
@@ -102,17 +109,15 @@ def update_stream(state: ConeStream, data: DataMatrix) -> ConeStream:
     return state
 
 
-def stream_after_fit(
-    data: DataMatrix, result: ConeResult, centroids: Array, basis: Any, size_angles: Any
-) -> ConeStream:
+def stream_after_fit(data: DataMatrix, result: ConeResult, centroids: Array, *, bounds: bool) -> ConeStream:
     """Return the state from which a stream continues after a fit, of which it keeps one row per cone."""
     k = len(result.centroid_indices)
     counts, squared_norms = (to_float64(sums) for sums in sums_by_cone(data, result.labels[:, None], k))
     rows, radii = to_float64(centroids), np.full(k, np.pi / 2)
-    if basis is not None:
+    if bounds:
         # A cone about another axis that holds the same samples is a cone about the centroid too.
-        apart = [angles_between(np.stack(pair))[0, 1] for pair in zip(rows, basis, strict=True)]
-        radii = np.minimum(radii, np.asarray(apart) + size_angles)
+        apart = [angles_between(np.stack(pair))[0, 1] for pair in zip(rows, result.basis, strict=True)]
+        radii = np.minimum(radii, np.asarray(apart) + result.size_angles)
     return ConeStream(
         rows,
         np.asarray(result.centroid_indices, dtype=np.intp),
@@ -280,3 +285,68 @@ def leading_direction(sketch: FloatArray) -> tuple[FloatArray, float]:
     if not length > 0:
         return np.zeros(sketch.shape[1], dtype=sketch.dtype), 0.0
     return direction / length, float(max(values[-1], 0.0))
+
+
+def stream_statements(stream: ConeStream, explained: FloatArray) -> list[Statement]:
+    """Return what is known of the clusters, and of directions that explain so much of the squared norms."""
+    seen = slice(0, stream.n_found)
+    radii = stream.radii[seen] + ROUNDING
+    return [
+        _streamed_error(stream.squared_norms, explained),
+        _streamed_radius(radii, stream.largest_merge_angle, stream.n_cones),
+        _streamed_separation(stream.centroids[seen], radii),
+    ]
+
+
+def _streamed_error(norms: FloatArray, explained: FloatArray) -> Statement:
+    # A difference of two sums: an error below the root of their rounding is not seen in it.
+    total = float(norms.sum())
+    residual = max(total - float(explained.sum()), 0.0)
+    error = math.sqrt(residual / total + ERROR_ROUNDING) if total > 0 else 0.0
+    sentence = (
+        f"The relative error of the samples seen, each on the direction of the cone it was assigned to, is "
+        f"at most {upper(error)}."
+    )
+    quantities = {"squared_norm": total, "explained": float(explained.sum())}
+    return Statement("streamed-error", sentence, error, None, Verdict.HOLDS, quantities)
+
+
+def _streamed_radius(radii: FloatArray, merge_angle: float, n_cones: int) -> Statement:
+    largest = float(radii.max(initial=0.0))
+    sentence = (
+        f"Every sample seen lies within {angle_text(largest)} of the centroid of the cone it was assigned to"
+    )
+    if merge_angle > 0:
+        sentence += (
+            f"; no {n_cones} clusters of these samples all have a diameter below "
+            f"{angle_text(merge_angle, lower)}, so no {n_cones} cones all have size angles below half of "
+            "that."
+        )
+    else:
+        sentence += "."
+    quantities = {"largest_merge_angle": merge_angle, "cones_seen": len(radii), "cones": n_cones}
+    return Statement("streamed-radius", sentence, largest, None, Verdict.HOLDS, quantities)
+
+
+def _streamed_separation(centroids: FloatArray, radii: FloatArray) -> Statement:
+    gaps = cone_separation(centroids, radii)
+    quantities = {"widest_within": gaps.widest_within, "narrowest_gap": gaps.narrowest_gap}
+    if len(radii) < 2:
+        sentence = "There is at most one cone, so there is nothing to separate it from."
+        return Statement("streamed-separation", sentence, None, None, Verdict.HOLDS, quantities)
+    if gaps.clusters_are_exact:
+        sentence = (
+            f"Samples of one cone are within {angle_text(gaps.widest_within)} of one another, and those "
+            f"of different cones at least {angle_text(gaps.narrowest_gap, lower)} apart: any order of the "
+            "stream gives these clusters, and so does greedy clustering from any first sample."
+        )
+        verdict = Verdict.HOLDS
+    else:
+        sentence = (
+            "The radii that were kept do not show that samples of one cone are nearer to one another than to "
+            "those of other cones: another order of the stream may give other clusters."
+        )
+        verdict = Verdict.NOT_VERIFIABLE
+    return Statement(
+        "streamed-separation", sentence, gaps.narrowest_gap, gaps.widest_within, verdict, quantities
+    )

@@ -22,7 +22,7 @@ from nonneg._devices import chosen_device
 from nonneg._threads import threads
 from nonneg._typing import Array, MatrixLike
 from nonneg._warnings import warn_user
-from nonneg.certificates.certificate import Certificate, Statement
+from nonneg.certificates.certificate import Certificate
 from nonneg.data import DataMatrix
 from nonneg.data.annotated import annotated_matrix
 from nonneg.data.door import Request, wrap
@@ -86,9 +86,13 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
     components_: Array
     missing: str = "error"
     n_jobs: int | None
+    tol: Any
+    max_iter: Any
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
     # Fits, and returns what `_encoded` makes the transformed data from.
     _fit: ClassVar[Callable[..., Any]]
+    # Returns W for validated data; estimators with an `_encoded` or a `transform` of their own have none.
+    _weights: ClassVar[Callable[..., Any]]
     _sparse_arrays: ClassVar[bool] = False  # whether it works on sparse tensors where they are
     # What a batch leaves behind or a method does not have is optional.
     _stored: ClassVar[Fields] = {
@@ -186,25 +190,33 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         """Return validated data for `transform`."""
         return input_data(self, X, reset=False, signed=self._accepts_signed())
 
-    def _weights(self, data: DataMatrix) -> Any:
-        """Return W for validated data; estimators with a `transform` of their own have none."""
-        raise NotImplementedError(f"{type(self).__name__} needs `_weights`, or a `transform` of its own")
-
-    def _call(self, function: Callable[..., Any], *args: Any, **own: Any) -> Any:
-        """Call the function behind the estimator with those of its parameters that are set here."""
+    def _shared(self, function: Callable[..., Any]) -> dict[str, Any]:
+        """Return those parameters that the function behind the estimator has, too."""
         names = _parameters(function)
-        shared = {name: value for name, value in self.get_params(deep=False).items() if name in names}
-        return function(*args, **shared | own)
+        return {name: value for name, value in self.get_params(deep=False).items() if name in names}
 
-    def _name(self, result: Any, H: Array) -> None:
-        """Set the attributes of a fit that all results have."""
+    def _finish(self, result: Any, H: Array) -> None:
+        """Set the attributes of a fit that all results have; warn if `max_iter` ended it."""
         self.components_ = np.ascontiguousarray(H) if isinstance(H, np.ndarray) else H
         self.n_components_ = int(H.shape[0])
         self.n_iter_, self.history_, self.certificate_ = result.n_iter, result.history, result.certificate
         self.__dict__.pop("n_steps_", None)
+        if "stationarity" not in result.certificate or result.stop_reason is not StopReason.MAX_ITER:
+            return
+        statement = result.certificate["stationarity"]
+        # scikit-learn warns also if the result is stationary all the same. A tolerance that was met is no
+        # surprise: the certificate says how far from stationary the result is.
+        if self.tol > 0 and self.max_iter and not statement.holds:
+            warn_user(
+                f"Maximum number of iterations {self.max_iter} reached before the tolerance tol was reached. "
+                f"{statement.sentence} Raise max_iter (now {self.max_iter}).",
+                ConvergenceWarning,
+            )
 
-    def _count_batch(self) -> None:
-        """Forget what described a fit alone, and count one more batch."""
+    def _count_batch(self, H: Array) -> None:
+        """Set the components after one more batch, and forget what described a fit alone."""
+        self.components_ = np.ascontiguousarray(H) if isinstance(H, np.ndarray) else H
+        self.n_components_ = int(H.shape[0])
         for name in OF_A_FIT:
             self.__dict__.pop(name, None)
         self.n_steps_ = getattr(self, "n_steps_", 0) + 1
@@ -375,17 +387,6 @@ def rank_of(model: Any, data: DataMatrix, W: Any = None, H: Any = None, **option
     model.rank_estimate_ = estimate
     announce(f"{type(model).__name__}: n_components='auto' takes {estimate.rank}: {estimate.reason}", verbose)
     return int(estimate.rank)
-
-
-def warn_unless_converged(model: Any, reason: StopReason, statement: Statement) -> None:
-    """Warn, as scikit-learn does, that `max_iter` ended the run; not if it is stationary all the same."""
-    # A tolerance that was met is no surprise: the certificate says how far from stationary the result is.
-    if reason is StopReason.MAX_ITER and model.tol > 0 and model.max_iter and not statement.holds:
-        warn_user(
-            f"Maximum number of iterations {model.max_iter} reached before the tolerance tol was reached. "
-            f"{statement.sentence} Raise max_iter (now {model.max_iter}).",
-            ConvergenceWarning,
-        )
 
 
 def check_n_features(estimator: Any, X: MatrixLike, *, reset: bool) -> None:

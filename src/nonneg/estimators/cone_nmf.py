@@ -15,11 +15,10 @@ from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.svd_lower_bound import eckart_young_statement
-from nonneg.cones.certificate import stream_statements
 from nonneg.cones.clustering import SEEDINGS
 from nonneg.cones.encoding import nearest_cones, project_on_cones, unit_rows
 from nonneg.cones.rank_one import ConeResult, cone_rank_one
-from nonneg.cones.streaming import SKETCH_SIZE, ConeStream, stream_after_fit, update_stream
+from nonneg.cones.streaming import SKETCH_SIZE, ConeStream, stream_after_fit, stream_statements, update_stream
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import WeightedEstimator, input_data, rank_of
 from nonneg.estimators.saving import Fields, StoredArray
@@ -145,23 +144,19 @@ class ConeNMF(WeightedEstimator):
         data = input_data(self, X, reset=True, sample_weight=sample_weight)
         k = rank_of(self, data, methods=NUMBER_OF_CONES)
         result = self._best_of_inits(data, k)
-        Ht = result.H.T
         with threads(self.n_jobs):
-            statements = certify(data, result.W, Ht, beta=2.0, penalties=Penalties(), free=None)
+            (statement,) = certify(data, result.W, result.H.T, beta=2.0, penalties=Penalties(), free=None)
             self.centroids_ = unit_rows(data, result.centroid_indices)
             self.reconstruction_err_ = result.relative_error * math.sqrt(data.squared_norm())
             # Cones are not iterated, so that "more iterations" is no advice.
-            statements = [
-                replace(claim, quantities={**claim.quantities, "by_design": "cones"}) for claim in statements
-            ]
-            self.certificate_ = Certificate(tuple(statements))
+            quantities = {**statement.quantities, "by_design": "cones"}
+            self.certificate_ = Certificate((replace(statement, quantities=quantities),))
             for name in ("basis_", "size_angles_", "n_steps_"):
                 self.__dict__.pop(name, None)
             if self.bounds:
                 self.basis_, self.size_angles_ = result.basis, result.size_angles
                 self.certificate_ = self.certificate_.with_statements(result.certificate)
-            axes, angles = getattr(self, "basis_", None), getattr(self, "size_angles_", None)
-            self._stream = stream_after_fit(data, result, self.centroids_, axes, angles)
+            self._stream = stream_after_fit(data, result, self.centroids_, bounds=self.bounds)
         self.components_ = np.ascontiguousarray(result.H) if isinstance(result.H, np.ndarray) else result.H
         self.n_components_, self.labels_ = k, result.labels
         self.centroid_indices_ = result.centroid_indices
@@ -203,9 +198,7 @@ class ConeNMF(WeightedEstimator):
 
         Parameters
         ----------
-        {X}
-        sample_weight : array of shape (n_samples,), optional
-            Those of the fit.
+        {X, sample_weight}
 
         Returns
         -------
@@ -221,13 +214,11 @@ class ConeNMF(WeightedEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Any:
-        """Update the cones with one batch of samples, none of which is kept.
+        """Update the cones with one batch of samples, as small as one, none of which is kept.
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The batch; never changed. It may be as small as one sample.
-        {y, sample_weight}
+        {X, y, sample_weight}
 
         Returns
         -------
@@ -258,23 +249,12 @@ class ConeNMF(WeightedEstimator):
             self.centroids_ = data.to_device(state.centroids)
             self.labels_ = nearest_cones(data, self.centroids_)[:, 0]
         directions, explained = state.directions()
-        seen = slice(0, state.n_found)
-        self._count_batch()
-        self.components_ = data.to_device(directions)
-        self.n_components_ = state.n_cones
+        self._count_batch(data.to_device(directions))
         self.centroid_indices_ = state.centroid_indices.copy()
         self.basis_, self.size_angles_ = state.centroids.copy(), state.radii.copy()
         residual = float(np.sum(state.squared_norms) - np.sum(explained))
         self.reconstruction_err_ = max(residual, 0.0) ** 0.5
-        statements = stream_statements(
-            centroids=state.centroids[seen],
-            radii=state.radii[seen],
-            squared_norms=state.squared_norms[seen],
-            explained=explained[seen],
-            largest_merge_angle=state.largest_merge_angle,
-            n_cones=state.n_cones,
-        )
-        self.certificate_ = Certificate(tuple(statements))
+        self.certificate_ = Certificate(tuple(stream_statements(state, explained)))
         return self
 
     def _complete_loaded(self) -> None:

@@ -26,7 +26,6 @@ from nonneg.consensus.resampling import RESAMPLING
 from nonneg.consensus.restarts import RestartOptions
 from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.data import DataMatrix
-from nonneg.data.door import Request, check_entries
 from nonneg.estimators._base import COUNT, Callback, Checkpoint, WeightedEstimator, input_data
 from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.estimators.scaled_columns import SCALES, column_scale, scaled_columns
@@ -226,11 +225,11 @@ class ConsensusNMF(WeightedEstimator):
         return data
 
     def _counts(self, X: Any, *, reset: bool, sample_weight: Any = None) -> DataMatrix:
-        n_iter = likely_iterations(self.max_iter, self.n_init, beta_of(self.beta_loss))
-        data = input_data(self, X, reset=reset, sample_weight=sample_weight, signed=True, n_iter=n_iter)
-        who, positive = type(self).__name__, beta_of(self.beta_loss) <= 0
-        check_sign(data, who)
-        check_entries(data, Request(positive=positive, who=who, masks=False))
+        beta = beta_of(self.beta_loss)
+        rules = {"signed": True, "positive": beta <= 0}
+        n_iter = likely_iterations(self.max_iter, self.n_init, beta)
+        data = input_data(self, X, reset=reset, sample_weight=sample_weight, n_iter=n_iter, **rules)
+        check_sign(data, type(self).__name__)
         return data
 
     def _take(self, k: int) -> None:

@@ -14,15 +14,7 @@ from nonneg._arrays import to_numpy
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.data.annotated import AnnDataMatrix, is_anndata
-from nonneg.estimators._base import (
-    Callback,
-    Checkpoint,
-    FactorizingEstimator,
-    input_data,
-    reconstructed,
-    warn_unless_converged,
-)
+from nonneg.estimators._base import Callback, Checkpoint, FactorizingEstimator, input_data, reconstructed
 from nonneg.estimators.saving import Fields, Names, StoredArray
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError, UnsupportedInputError
 from nonneg.integrative.factorize import integrate
@@ -56,7 +48,8 @@ def data_sets_of(
     estimator: FactorizingEstimator, X: Any, batch: Any, *, reset: bool, sample_weight: Any = None
 ) -> DataSets:
     """Validate several data sets; those after the first have its features."""
-    if not (isinstance(X, list | tuple) and len(X) > 0 and all(_is_matrix(matrix) for matrix in X)):
+    # AnnData objects have a shape, too; a list of rows has not.
+    if not (isinstance(X, list | tuple) and X and all(len(getattr(each, "shape", ())) == 2 for each in X)):
         return _split(input_data(estimator, X, reset=reset, sample_weight=sample_weight), batch)
     if batch is not None:
         raise InvalidParameterError("batch is for one array; a list already separates the data sets.")
@@ -74,10 +67,6 @@ def data_sets_of(
         for i, (matrix, own) in enumerate(zip(X, weights, strict=True))
     ]
     return DataSets(names, matrices)
-
-
-def _is_matrix(X: Any) -> bool:
-    return is_anndata(X) or isinstance(X, AnnDataMatrix) or len(getattr(X, "shape", ())) == 2
 
 
 def _split(data: DataMatrix, batch: Any) -> DataSets:
@@ -219,13 +208,12 @@ class IntegrativeNMF(FactorizingEstimator):
         with threads(self.n_jobs):
             ones = None if self.scale else np.ones(n_features)
             data = [DataSet.of(matrix, scale=ones) for matrix in sets.matrices]
-        result = self._call(integrate, data, k, caller=type(self).__name__)
-        self._name(result, result.components.Ht.T)
+        result = integrate(data, k, **self._shared(integrate), caller=type(self).__name__)
         self.specific_components_ = np.ascontiguousarray(to_numpy(result.components.Vt).transpose(0, 2, 1))
         self.batch_names_ = ["0"] if sets.names == [NEW] else sets.names
         self.batch_scale_ = np.stack([to_numpy(data_set.scale)[:, 0] for data_set in data])
         self.reconstruction_err_ = math.sqrt(2.0 * result.loss)
-        warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"])
+        self._finish(result, result.components.Ht.T)
         return sets.joined(result.W)
 
     def _place(self, name: str) -> int | None:

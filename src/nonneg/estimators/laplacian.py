@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nonneg._arguments import checked_nonnegative
+from nonneg._arguments import checked_nonnegative, typed
 from nonneg.data import as_data_matrix
 from nonneg.data.door import Request, check_entries
 from nonneg.data.graphs import adjacency_matrix, tidy
-from nonneg.exceptions import InvalidParameterError, ShapeError
+from nonneg.exceptions import ShapeError
 from nonneg.kernels.grams import Laplacian
 
 
@@ -69,9 +69,8 @@ def laplacian(graph: Any, *, strength: float = 1.0, normalized: bool = False) ->
     >>> model.fit_transform(X).shape
     (12, 2)
     """
+    typed(laplacian, locals())
     strength = checked_nonnegative("strength", strength)
-    if not isinstance(normalized, bool | np.bool_):
-        raise InvalidParameterError(f"normalized must be True or False, got {normalized!r}.")
     edges, _ = adjacency_matrix(graph)
     if edges.shape[0] != edges.shape[1]:
         raise ShapeError(f"graph needs one row and one column per node, got shape {edges.shape}.")

@@ -10,14 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from nonneg._typing import SampleArray
 from nonneg.data import DataMatrix
-from nonneg.estimators._base import (
-    Callback,
-    Checkpoint,
-    FactorizingEstimator,
-    input_data,
-    rank_of,
-    warn_unless_converged,
-)
+from nonneg.estimators._base import Callback, Checkpoint, FactorizingEstimator, input_data, rank_of
 from nonneg.estimators.saving import Fields, StoredArray
 from nonneg.minvol.factorize import minimum_volume
 from nonneg.minvol.problem import CONSTRAINTS, simplex_weights
@@ -131,11 +124,11 @@ class MinVolNMF(FactorizingEstimator):
 
     def _fit(self, X: Any) -> SampleArray:
         data = input_data(self, X, reset=True)
-        result = self._call(minimum_volume, data, rank_of(self, data), caller=type(self).__name__)
-        warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"])
-        self._name(result, result.H)
+        options = self._shared(minimum_volume)
+        result = minimum_volume(data, rank_of(self, data), caller=type(self).__name__, **options)
         self.lam_, self.noise_level_, self.purity_ = result.lam, result.noise.sigma, result.purity
         self.reconstruction_err_ = result.error
+        self._finish(result, result.H)
         return result.W
 
     def _weights(self, data: DataMatrix) -> SampleArray:

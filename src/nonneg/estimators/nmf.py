@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nonneg._arguments import typed
-from nonneg._arrays import is_float32, is_non_numpy, to_device
+from nonneg._arrays import is_float32, to_device
 from nonneg._devices import device_work, likely_iterations
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
@@ -24,29 +24,22 @@ from nonneg._warnings import warn_user
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.certificates.svd_lower_bound import eckart_young_statement
 from nonneg.data import DataMatrix, LocalMatrix
-from nonneg.estimators._base import (
-    Callback,
-    Checkpoint,
-    FactorizingEstimator,
-    input_data,
-    rank_of,
-    warn_unless_converged,
-)
+from nonneg.estimators._base import Callback, Checkpoint, FactorizingEstimator, input_data, rank_of
 from nonneg.estimators.documentation import documented
-from nonneg.estimators.saving import Fields, StoredArray
+from nonneg.estimators.saving import Fields, StoredArray, damaged
 from nonneg.estimators.scaled_columns import HALF, SCALES, column_scale, dominant_columns, scaled_columns
-from nonneg.exceptions import DataTypeError, FileFormatError, InvalidParameterError, as_data_errors
+from nonneg.exceptions import DataTypeError, InvalidParameterError, as_data_errors
 from nonneg.initializers.custom import check_factor
 from nonneg.initializers.registry import INITS
 from nonneg.kernels.grams import Laplacian
 from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.factorize import (
-    check_numbers,
     checked_negative,
     checked_rank,
     factorize,
     initial_factors,
+    run_factorization,
     run_of,
 )
 from nonneg.solvers.online import OnlineState, decay_of, online_step
@@ -245,7 +238,6 @@ class NMF(FactorizingEstimator):
             The fitted estimator.
         """
         beta = beta_of(self.beta_loss)
-        check_numbers(self.max_iter, self.tol, self.alpha_W, self.alpha_H, self.l1_ratio)
         checked_negative(self.negative, beta, signed_components=self.signed_components)
         huber = Huber.of(self.robust, self.robust_threshold, beta)
         frozen = frozen_components is not None and np.size(frozen_components) > 0
@@ -260,14 +252,10 @@ class NMF(FactorizingEstimator):
         H = self._scaled_H(H, -1)
         k = rank_of(self, data, W, H)
         penalties = penalties_of(self, data, self.penalty_W)
+        options = self._shared(run_factorization) | {"n_components": k, "rng": self.random_state}
         result = run_of(huber)(
-            data, k, beta=beta, penalties=penalties, solver=self.solver, init=self.init, W=W, H=H,
-            n_init=self.n_init, max_iter=self.max_iter, tol=self.tol, rng=self.random_state,
-            frozen_components=frozen_components, shuffle=self.shuffle, accelerate=self.accelerate,
-            n_jobs=self.n_jobs, signed_components=self.signed_components, verbose=self.verbose,
-            callback=self.callback,
-            checkpoint=self.checkpoint, final_encoding=True,
-            caller=getattr(self, "_caller", type(self).__name__),
+            data, beta=beta, penalties=penalties, W=W, H=H, frozen_components=frozen_components,
+            final_encoding=True, caller=getattr(self, "_caller", type(self).__name__), **options,
         )  # fmt: skip
         self.reconstruction_err_ = reconstruction_error(
             data, result.W, result.H.T, beta=beta, penalties=penalties, value=result.loss
@@ -275,11 +263,10 @@ class NMF(FactorizingEstimator):
         result = returned(result, data)
         certificate = result.certificate.with_statements(balance)
         result = replace(result, H=self._scaled_H(result.H, 1), certificate=certificate)
-        self._name(result, result.H)
         self.result_ = result
         # For `partial_fit`, to which these samples are the past.
         self._online = OnlineState(n_samples=data.total_weight())
-        warn_unless_converged(self, result.stop_reason, result.certificate["stationarity"])
+        self._finish(result, result.H)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -304,11 +291,6 @@ class NMF(FactorizingEstimator):
         """Divide the columns; `reset` takes their scale from these data."""
         if reset:
             self.__dict__.pop("column_scale_", None)
-            if self.scale is not None and data.is_weighted:
-                raise InvalidParameterError(
-                    f"scale={self.scale!r} and weights of the entries are given, but both say how much each "
-                    "column counts. Leave one of them out."
-                )
             if self.scale is not None:
                 self.column_scale_ = column_scale(data, self.scale)
         return scaled_columns(data, getattr(self, "column_scale_", None))
@@ -318,10 +300,8 @@ class NMF(FactorizingEstimator):
         scale = getattr(self, "column_scale_", None)
         if scale is None or H is None:
             return H
-        if is_non_numpy(H):
-            return H * to_device(scale**power, H, H.dtype)
-        H = np.asarray(H)
-        return H * (scale**power).astype(H.dtype if H.dtype.kind == "f" else np.float64)
+        H = H if hasattr(H, "dtype") else np.asarray(H)
+        return H * to_device(scale**power, H, H.dtype if "float" in str(H.dtype) else None)
 
     def _column_balance(self, data: DataMatrix, beta: float) -> list[Statement]:
         """Say that one or two columns account for most of the loss, if they do."""
@@ -406,13 +386,11 @@ class NMF(FactorizingEstimator):
         entry_weight: Any = None,
         uncertainty: Any = None,
     ) -> Any:
-        """Update the components with one batch of samples.
+        """Update the components with one batch of samples, none of which is kept.
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The batch. Never modified, and not kept.
-        {y}
+        {X, y}
         W : array of shape (n_samples, n_components), optional
             Initial W, from which H is fitted if H is not given. Used in the first call only.
         H : array of shape (n_components, n_features), optional
@@ -447,17 +425,15 @@ class NMF(FactorizingEstimator):
                 _, Ht = initial_factors(data, k, init=self.init, W=W, H=H, rng=rng)
             else:
                 Ht = data.to_device(self.components_.T)
-            past = self._past(data, first=first)
+            past = self._past(data)
             Ht, past = online_step(data, Ht, past, beta=beta, penalties=penalties_of(self, data))
         Ht, sums = data.to_caller(Ht), [data.to_caller(part) for part in (past.numerator, past.denominator)]
         self._online = replace(past, numerator=sums[0], denominator=sums[1])
-        self.components_ = np.ascontiguousarray(Ht.T) if isinstance(Ht, np.ndarray) else Ht.T
-        self.n_components_ = int(Ht.shape[1])
-        self._count_batch()
+        self._count_batch(Ht.T)
         return self
 
-    def _past(self, data: DataMatrix, *, first: bool) -> OnlineState:
-        state = OnlineState() if first else getattr(self, "_online", OnlineState())
+    def _past(self, data: DataMatrix) -> OnlineState:
+        state = getattr(self, "_online", OnlineState())
         if state.decay is None:
             state = replace(state, decay=decay_of(self.forget_factor, self.batch_size, data.shape[0]))
         if state.numerator is None:
@@ -468,16 +444,14 @@ class NMF(FactorizingEstimator):
 
     def _complete_loaded(self) -> None:
         if not self.signed_components and not (self.components_ >= 0).all():
-            raise FileFormatError(
-                "expected nonnegative components_, got entries below zero. The file is damaged."
-            )
+            raise damaged("expected nonnegative components_, got entries below zero")
         past = getattr(self, "_online", None)
         if past is None or past.numerator is None:
             return
         k, n_features = self.components_.shape
         shapes = (k, k), (n_features, k), (n_features * k, k)
         if past.denominator is None or past.denominator.shape not in shapes:
-            raise FileFormatError("the sums of past batches do not fit the components.")
+            raise damaged("the sums of past batches do not fit the components")
 
 
 def penalties_of(model: Any, data: DataMatrix, penalty_W: Laplacian | None = None) -> Penalties:

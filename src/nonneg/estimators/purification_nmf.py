@@ -179,11 +179,12 @@ class PurificationNMF(WeightedEstimator):
         with threads(self.n_jobs):
             init = self._init(data)
         check = "report" if isinstance(self.init, str) else "error"
-        result = self._call(purify, data, init=init, check_init=check, **self._parameters())
+        options = self._shared(purify) | {"init": init, "check_init": check} | self._parameters()
+        result = purify(data, **options)
         with threads(self.n_jobs):
             error = relative_frobenius_error(data, result.W, data.to_device(result.H).T)
             self.reconstruction_err_ = error * math.sqrt(data.squared_norm())
-        self._name(result, result.H)
+        self._finish(result, result.H)
         self.result_ = result
         # `partial_fit` continues from here.
         self._decoder, self._online_state = result.decoder, OnlineState(result.state)
@@ -205,9 +206,7 @@ class PurificationNMF(WeightedEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, tensor or Dask array of shape (n_samples, n_features)
-            The batch; never modified. The first one must be large enough for the initialization.
-        {y, sample_weight}
+        {X, y, sample_weight}
 
         Returns
         -------
@@ -216,8 +215,9 @@ class PurificationNMF(WeightedEstimator):
 
         Notes
         -----
-        Samples are decoded with the current features and counted; after `batch_size` of them (1024 by
-        default) the features are updated once, from these and from the past, weighted by `forget_factor`.
+        The first batch must be large enough for the initialization. Samples are decoded with the current
+        features and counted; after `batch_size` of them (1024 by default) the features are updated once, from
+        these and from the past, weighted by `forget_factor`.
         `normalize`, `max_iter`, `tol`, `verbose`, `callback`, `checkpoint` and "balance" have no effect here.
         """
         first = not hasattr(self, "components_")
@@ -227,18 +227,18 @@ class PurificationNMF(WeightedEstimator):
         if params.get("pseudo_inverse", "auto") == "auto":
             params["pseudo_inverse"] = "moore-penrose"  # linear programs would cost more than a batch
         options = completed_options(update=self.update, **params)
-        batch_size = BATCH_SIZE if self.batch_size is None else self.batch_size
         with threads(self.n_jobs):
-            if first:
-                online = begin_online(data, self._init(data), options)
-            else:
-                online = self._online_state
-            online = take_in(online, data, options, batch_size=batch_size, forget_factor=self.forget_factor)
+            online = begin_online(data, self._init(data), options) if first else self._online_state
+            online = take_in(
+                online,
+                data,
+                options,
+                batch_size=self.batch_size or BATCH_SIZE,
+                forget_factor=self.forget_factor,
+            )
             decoder = final_decoder(online.state, options)
         self._online_state, self._decoder = online, decoder
-        self.components_ = data.to_device(online.state.H)
-        self.n_components_ = len(online.state.H)
-        self._count_batch()
+        self._count_batch(data.to_device(online.state.H))
         return self
 
     def _complete_loaded(self) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from nonneg._arrays import to_float64
-from nonneg._typing import FloatArray
+from nonneg._typing import Array, FloatArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.views import ScaledMatrix
-from nonneg.exceptions import UnsupportedInputError
+from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
 
 SCALES = ("max", "std", "sum")
 # Columns dominate if all of them count like fewer than two equal ones: their effective number is the inverse
@@ -20,6 +20,11 @@ HALF = 0.5
 
 def column_scale(data: DataMatrix, kind: str) -> FloatArray:
     """Return the maximum, standard deviation or sum of the observed entries of every column."""
+    if data.is_weighted:
+        raise InvalidParameterError(
+            f"scale={kind!r} and weights of the entries are given, but both say how much each column counts. "
+            "Leave one of them out."
+        )
     largest, total, count = np.zeros(data.shape[1]), np.zeros(data.shape[1]), np.zeros(data.shape[1])
     for values, weights in _weighted_rows(data):
         largest = np.maximum(largest, np.where(weights > 0, values, 0.0).max(axis=0))
@@ -65,11 +70,11 @@ def dominant_columns(data: DataMatrix, beta: float) -> tuple[list[int], float] |
     return order[:n_few].tolist(), float(parts[:n_few].sum())
 
 
-def _column_powers(block: LocalMatrix, *, beta: float) -> tuple[tuple[()], tuple[Any]]:
+def _column_powers(block: LocalMatrix, *, beta: float) -> tuple[tuple[()], tuple[Array]]:
     return (), (block.column_powers(beta),)
 
 
-def _weighted_rows(data: DataMatrix) -> Any:
+def _weighted_rows(data: DataMatrix) -> Iterator[tuple[FloatArray, FloatArray]]:
     data = _local(data)
     for start, stop in data.row_blocks(1 << 20):
         values = to_float64(data.dense_rows(start, stop))

@@ -134,11 +134,10 @@ class SeparableNMF(FactorizingEstimator):
 
     def _fit(self, X: Any) -> SampleArray:
         data = input_data(self, X, reset=True, signed=self._accepts_signed())
-        k = None if self.n_components is None else int(self.n_components)
-        result = self._call(select_anchors, data, n_components=k, rng=self.random_state)
+        result = select_anchors(data, **self._shared(select_anchors), rng=self.random_state)
         with threads(self.n_jobs):
             factors = anchor_factors(data, vertices_of(data, result), self.sum_to_one)
-        self._name(result, factors.H)
+        self._finish(result, factors.H)
         self.result_ = result
         self.anchor_indices_, self.coefficients_ = result.anchors, result.coefficients
         self.duality_gap_, self.sum_to_one_ = result.gap, factors.sum_to_one

@@ -81,10 +81,7 @@ class TransformNMF(FactorizingEstimator):
         The root of twice the Itakura-Saito divergence of the variances from the model.
     n_iter_ : int
         Iterations of the best restart.
-    history_ : History
-        Objective and its parts after each iteration.
-    certificate_ : Certificate
-        What is known about the solution.
+    {history_, certificate_}
     result_ : TransformResult
         The result of `learn_transform`.
     choice_ : TransformChoice
@@ -169,7 +166,7 @@ class TransformNMF(FactorizingEstimator):
         del params["random_state"], params["n_jobs"]
         with threads(self.n_jobs):
             result, choice = learn_frames(Y, **params)
-        self._name(result, result.H)
+        self._finish(result, result.H)
         self.result_, self.transform_, self.eps0_ = result, result.transform, eps0
         self.activations_ = result.W
         self.reconstruction_err_ = math.sqrt(2 * max(result.divergence or 0.0, 0.0))

@@ -33,9 +33,7 @@ def nmf(
         backed.
     n_components : int or "auto", default "auto"
         Number of components; "auto" estimates it with `nonneg.compare_ranks`.
-    {layer, use_highly_variable}
-    beta_loss : float or str, default "frobenius"
-        Beta-divergence to minimize; "kullback-leibler" is the loss of Poisson counts.
+    {layer, use_highly_variable, beta_loss}
     random_state : int, RandomState, Generator or None, default 0
         Random numbers, where the initialization draws any.
     {key_added}

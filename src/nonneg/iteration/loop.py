@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from nonneg._arrays import on_gpu, to_torch
-from nonneg._interruption import check_interrupt, end_run
+from nonneg._interruption import end_run, pending
 from nonneg._threads import single_threaded_blas
 from nonneg.exceptions import InvalidParameterError, LostRowsError
 from nonneg.iteration.captured import Captured, factor_entries
@@ -86,7 +86,8 @@ def iterate(
     finished = done > 0 and stop(history)
     try:
         while n_iter < max_iter and not finished:
-            check_interrupt()
+            if pending.is_set():
+                raise KeyboardInterrupt
             started = time.perf_counter()
             new, measures = step(state)
             elapsed = time.perf_counter() - started

@@ -24,12 +24,7 @@ from nonneg.data.dense import DenseMatrix
 from nonneg.data.door import Request, wrap
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.views import column_weights, scaled_columns, unweighted, with_rank_one_weights
-from nonneg.exceptions import (
-    InvalidDataError,
-    InvalidParameterError,
-    NonnegWarning,
-    UnsupportedError,
-)
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning, UnsupportedError
 from nonneg.initializers.custom import check_factor
 from nonneg.initializers.registry import INITS, default_init
 from nonneg.iteration import Checkpoint, Progress, Run, StopReason

@@ -9,12 +9,7 @@ from typing import Any
 
 from nonneg._registry import Entry, Registry
 from nonneg.data import DataMatrix
-from nonneg.exceptions import (
-    InvalidParameterError,
-    UnknownNameError,
-    UnsupportedError,
-    UnsupportedInputError,
-)
+from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError, UnsupportedInputError
 from nonneg.iteration import RelativeDecrease, SlowDecrease, least_squares_rule
 from nonneg.iteration.stopping import StoppingRule
 

@@ -1,0 +1,2 @@
+from nonneg.integrations import anndata as anndata
+from nonneg.integrations import scanpy as scanpy
