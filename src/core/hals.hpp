@@ -4,7 +4,8 @@
 //     slope = (f G)_a - c_a,    f_a <- max(f_a - slope / G_aa, 0)
 // (Cichocki & Phan 2009, Algorithm 2), with several passes per product and a stopping rule of their own for
 // every row (Gillis & Glineur 2012, Algorithm 2). Rows are the lanes of vectors; rows that have stopped leave
-// the block. The result for a row depends on no other row.
+// the block. With 32 registers the slopes of several components are summed in one pass over f. The result for a row
+// depends on no other row.
 #pragma once
 
 #include <algorithm>
@@ -28,9 +29,9 @@ class HalsBlock {
  public:
   HalsBlock(const T* gram, std::int64_t k, const std::int64_t* order, std::int64_t n_order, int max_passes, double shrink)
       : gram_(gram), order_(order), k_(k), n_order_(n_order), max_passes_(max_passes),
-        shrink2_(static_cast<T>(shrink * shrink)), f_(std::make_unique_for_overwrite<T[]>(k * hals_block)),
-        c_(std::make_unique_for_overwrite<T[]>(k * hals_block)), change_(hals_block), limit_(hals_block),
-        violation_(hals_block), row_(hals_block) {}
+        shrink2_(static_cast<T>(shrink * shrink)),
+        rows_(std::make_unique_for_overwrite<Lanes<T>[]>(2 * k * hals_block / lanes)), f_(reinterpret_cast<T*>(rows_.get())),
+        c_(f_ + k * hals_block), change_(hals_block), limit_(hals_block), violation_(hals_block), row_(hals_block) {}
 
   // Write the updated rows of `initial` to `out`, and return the sum of absolute projected gradients in the first
   // pass. Both arrays are n x k; they may be the same.
@@ -45,13 +46,15 @@ class HalsBlock {
 
  private:
   static constexpr std::int64_t lanes = n_lanes<T>;
+  // Components whose slopes take half of the registers.
+  static constexpr int together = n_simd_registers / (2 * n_registers);
 
   // Where the first component of row r is; its components follow at distance `lanes`.
   std::int64_t place(std::int64_t r) const { return (r / lanes) * k_ * lanes + r % lanes; }
 
   double update_block(const T* initial, const T* cross, T* out, std::int64_t m) {
     if (m % lanes)  // lanes without a row are zero
-      for (T* array : {f_.get(), c_.get()}) std::fill_n(array + m / lanes * lanes * k_, lanes * k_, T(0));
+      for (T* array : {f_, c_}) std::fill_n(array + m / lanes * lanes * k_, lanes * k_, T(0));
     for (std::int64_t r = 0; r < m; ++r) {
       row_[r] = r;
       T *f = &f_[place(r)], *c = &c_[place(r)];
@@ -76,50 +79,67 @@ class HalsBlock {
   void one_pass(std::int64_t v, bool is_first) {
     T* f = &f_[v * k_ * lanes];
     const T* c = &c_[v * k_ * lanes];
-    const Lanes<T> zero = spread<T>(0), huge = spread<T>(std::numeric_limits<T>::max() / 8);
-    Lanes<T> changed = zero, violated = zero;
-    for (std::int64_t turn = 0; turn < n_order_; ++turn) {
-      const std::int64_t a = order_[turn];
-      const T* gram_a = gram_ + a * k_;
-      if (!(gram_a[a] > 0) && gram_a[a] == gram_a[a]) continue;  // no curvature, nothing to gain
-      Lanes<T> slope = load(c + a * lanes);
-      for (std::int64_t b = 0; b < k_; ++b) add_product(slope, gram_a[b], f + b * lanes);
-      const Lanes<T> old = load(f + a * lanes);
-      if (is_first) {
-        // At a zero entry only a negative slope counts: min(slope, 0).
-        const Lanes<T> counts = smaller(slope, old * huge);
-        violated = violated + larger(counts, zero - counts);
-      }
-      const Lanes<T> moved = larger(old - slope * spread(1 / gram_a[a]), zero);
-      store(f + a * lanes, moved);
-      const Lanes<T> step = moved - old;
-      changed = changed + step * step;
-    }
+    Lanes<T> changed = spread<T>(0), violated = changed;
+    std::int64_t turn = 0;
+    for (; turn + together <= n_order_; turn += together)
+      update_components<together>(f, c, order_ + turn, is_first, changed, violated);
+    for (; turn < n_order_; ++turn) update_components<1>(f, c, order_ + turn, is_first, changed, violated);
     store(&change_[v * lanes], changed);
     if (is_first) store(&violation_[v * lanes], violated);
   }
 
-  // Write rows that have converged; move the others up and return their number.
-  std::int64_t leave(T* out, std::int64_t m, bool is_last) {
-    std::int64_t kept = 0;
-    for (std::int64_t r = 0; r < m; ++r) {
-      const T *f = &f_[place(r)], *c = &c_[place(r)];
-      if (is_last || !(change_[r] > limit_[r])) {
-        for (std::int64_t a = 0; a < k_; ++a) out[row_[r] * k_ + a] = f[a * lanes];
-        continue;
-      }
-      if (kept != r) {
-        T *to_f = &f_[place(kept)], *to_c = &c_[place(kept)];
-        for (std::int64_t a = 0; a < k_; ++a) {
-          to_f[a * lanes] = f[a * lanes];
-          to_c[a * lanes] = c[a * lanes];
-        }
-        limit_[kept] = limit_[r];
-        row_[kept] = row_[r];
-      }
-      ++kept;
+  // Update n components in turn. Their slopes are summed in one pass over f; later ones add what earlier ones moved.
+  template <int n>
+  void update_components(T* f, const T* c, const std::int64_t* order, bool is_first, Lanes<T>& changed,
+                         Lanes<T>& violated) const {
+    const Lanes<T> zero = spread<T>(0), huge = spread<T>(std::numeric_limits<T>::max() / 8);
+    const T* gram[n];
+    Lanes<T> slope[n];
+    for (int i = 0; i < n; ++i) {
+      gram[i] = gram_ + order[i] * k_;
+      slope[i] = load(c + order[i] * lanes);
     }
-    return kept;
+    for (std::int64_t b = 0; b < k_; ++b) {
+      const Lanes<T> f_b = load(f + b * lanes);
+      NONNEG_UNROLL
+      for (int i = 0; i < n; ++i) add_product(slope[i], gram[i][b], f_b);
+    }
+    NONNEG_UNROLL
+    for (int i = 0; i < n; ++i) {
+      const std::int64_t a = order[i];
+      const T curvature = gram[i][a];
+      if (!(curvature > 0) && curvature == curvature) continue;  // nothing to gain
+      const Lanes<T> old = load(f + a * lanes);
+      if (is_first) {
+        // At a zero entry only a negative slope counts: min(slope, 0).
+        const Lanes<T> counts = smaller(slope[i], old * huge);
+        violated = violated + larger(counts, zero - counts);
+      }
+      const Lanes<T> moved = larger(old - slope[i] * spread(1 / curvature), zero);
+      store(f + a * lanes, moved);
+      const Lanes<T> step = moved - old;
+      changed = changed + step * step;
+      NONNEG_UNROLL
+      for (int j = i + 1; j < n; ++j) add_product(slope[j], gram[j][a], step);
+    }
+  }
+
+  // Write rows that have converged; the last of the others take their places. Return how many are left.
+  std::int64_t leave(T* out, std::int64_t m, bool is_last) {
+    for (std::int64_t r = m - 1; r >= 0; --r) {
+      if (!is_last && change_[r] > limit_[r]) continue;
+      const T* f = &f_[place(r)];
+      for (std::int64_t a = 0; a < k_; ++a) out[row_[r] * k_ + a] = f[a * lanes];
+      if (--m != r) move(m, r);
+    }
+    return m;
+  }
+
+  void move(std::int64_t from, std::int64_t to) {
+    for (T* array : {f_, c_})
+      for (std::int64_t a = 0; a < k_; ++a) array[place(to) + a * lanes] = array[place(from) + a * lanes];
+    limit_[to] = limit_[from];
+    row_[to] = row_[from];
   }
 
   const T* gram_;
@@ -127,7 +147,8 @@ class HalsBlock {
   std::int64_t k_, n_order_;
   int max_passes_;
   T shrink2_;
-  std::unique_ptr<T[]> f_, c_;
+  std::unique_ptr<Lanes<T>[]> rows_;  // begins where a register may
+  T *f_, *c_;
   std::vector<T> change_, limit_, violation_;
   std::vector<std::int64_t> row_;
 };

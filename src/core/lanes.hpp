@@ -17,6 +17,12 @@ constexpr int register_bytes = 16;
 // Sums of eight registers keep a core's units busy, of AVX-512 four.
 constexpr int n_registers = register_bytes == 64 ? 4 : 8;
 
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int n_simd_registers = 32;
+#else
+constexpr int n_simd_registers = 16;
+#endif
+
 template <class T>
 constexpr std::int64_t n_lanes = n_registers* register_bytes / static_cast<int>(sizeof(T));
 
@@ -93,6 +99,13 @@ inline void add_product(Lanes<T>& sum, T factor, const T* rows) {
     std::memcpy(&x, rows + i * (n_lanes<T> / n_registers), register_bytes);
     sum.part[i] += f * x;
   }
+}
+
+template <class T>
+inline void add_product(Lanes<T>& sum, T factor, const Lanes<T>& rows) {
+  const Register<T> f = in_register(factor);
+  NONNEG_UNROLL
+  for (int i = 0; i < n_registers; ++i) sum.part[i] += f * rows.part[i];
 }
 
 }  // namespace nonneg

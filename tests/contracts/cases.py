@@ -81,10 +81,11 @@ def steady(beta):
     """Float32 data on which rounding hardly grows within 20 iterations of any solver.
 
     NumPy's factors in float32 and in float64, dense and CSR, differ by at most 2e-6 here, losses by 4e-7,
-    also if the data change in their last digits. On other data of these kinds factors differ by up to 1e-3:
-    the last digits of a loss decide whether an extrapolated step is accepted.
+    also if the data change in their last digits or sums take another order. On other data of these kinds
+    factors differ by up to 1e-3: the last digits of a loss decide whether an extrapolated step is accepted.
     """
-    rng = np.random.default_rng({2.0: 5, 0.5: 4, 0.0: 3, -1.0: 0}.get(beta, 2))
+    seeds = {2.0: 3, 1.0: 56, 0.0: 31, 1.5: 14, 0.5: 16, 3.0: 18, -1.0: 13}
+    rng = np.random.default_rng(seeds[beta])
     if beta == 2.0:
         X = np.where(rng.random((24, 15)) < 0.3, 0.0, rng.random((24, 15)))
     elif beta < 1:

@@ -173,7 +173,8 @@ def proposed_endmembers(pixels: ImagePixels, n_endmembers: int, rng: np.random.G
     for view, searched in views.items():
         best: dict[str, tuple[Candidate, FloatArray]] = {}
         for name, endmembers, members, points in candidate_runs(searched, n_endmembers, rng):
-            run = Candidate(f"{view}, {name}", endmembers, members, relative_residuals(judges, endmembers))
+            residuals = relative_residuals(judges, endmembers, nonnegative_weights(judges, endmembers))
+            run = Candidate(f"{view}, {name}", endmembers, members, residuals)
             if name not in best or run.score < (1 - TIE) * best[name][0].score:
                 best[name] = run, points
         candidates += [_exchanged(run, searched, points, judges) for run, points in best.values()]
@@ -214,20 +215,27 @@ def _exchanged(run: Candidate, pixels: FloatArray, points: FloatArray, judges: F
     # A run looks away from the endmembers that it has so far; here, from all others, as N-FINDR does (Winter
     # 1999), whose simplex is the largest.
     k, tried = len(run.members), 0
+    medians = np.stack([np.median(points[rows], axis=0) for rows in run.members], axis=1)
+    weights = nonnegative_weights(judges, run.endmembers)
+    left = judges - weights @ run.endmembers
     for at, side in cycle(product(range(k), (1, -1))):
         if tried == 2 * k:
             break
         tried += 1
-        medians = np.stack([np.median(points[rows], axis=0) for rows in run.members], axis=1)
         direction = np.linalg.svd(np.delete(medians, at, axis=1))[0][:, -1]
         direction = direction * np.sign(direction @ medians[:, at])
-        members = run.members.copy()
+        members, endmembers = run.members.copy(), run.endmembers.copy()
         members[at] = _largest(side * (points @ direction), len(members[at]))
-        endmembers = run.endmembers.copy()
         endmembers[at] = np.median(pixels[members[at]], axis=0)
-        new = Candidate(run.name, endmembers, members, relative_residuals(judges, endmembers))
+        # Other mixtures have no part of the old endmember, and would get none of the new one.
+        changed = (weights[:, at] > 0) | (left @ endmembers[at] > 0)
+        mixed, residuals, some = weights.copy(), run.residuals.copy(), judges[changed]
+        mixed[changed] = nonnegative_weights(some, endmembers, start=weights[changed])
+        residuals[changed] = relative_residuals(some, endmembers, mixed[changed])
+        new = Candidate(run.name, endmembers, members, residuals)
         if new.score < (1 - TIE) * run.score:
-            run, tried = new, 0
+            run, weights, left, tried = new, mixed, judges - mixed @ endmembers, 0
+            medians[:, at] = np.median(points[members[at]], axis=0)
     return run
 
 
@@ -336,16 +344,18 @@ def _largest(values: FloatArray, count: int) -> IntArray:
     return rows[np.argsort(-values[rows], kind="stable")]
 
 
-def relative_residuals(pixels: FloatArray, endmembers: FloatArray) -> FloatArray:
-    """Return what nonnegative mixtures of endmembers leave of every pixel, relative to its norm."""
-    residuals = pixels - nonnegative_weights(pixels, endmembers) @ endmembers
+def relative_residuals(pixels: FloatArray, endmembers: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return what mixtures of endmembers leave of every pixel, relative to its norm."""
+    residuals = pixels - weights @ endmembers
     return np.asarray(np.linalg.norm(residuals, axis=1) / np.linalg.norm(pixels, axis=1))
 
 
-def nonnegative_weights(pixels: FloatArray, endmembers: FloatArray) -> FloatArray:
+def nonnegative_weights(
+    pixels: FloatArray, endmembers: FloatArray, start: FloatArray | None = None
+) -> FloatArray:
     """Return the nonnegative weights of the endmembers that fit the pixels best."""
     system = SharedGram(endmembers @ endmembers.T)
-    return np.asarray(nonnegative_least_squares(system, pixels @ endmembers.T))
+    return np.asarray(nonnegative_least_squares(system, pixels @ endmembers.T, start=start))
 
 
 def _choice_statement(chosen: Candidate, candidates: Sequence[Candidate]) -> Statement:
