@@ -189,8 +189,8 @@ def fit_spectrogram(
     # As its own fit would leave it.
     options = {name: value for name, value in search.items() if name not in ("init", "checkpoint")}
     nmf = NMF(len(H), solver="mu", beta_loss="kullback-leibler", init="random", **options)
-    nmf.components_, nmf.n_components_, nmf.n_features_in_ = H, *H.shape
-    nmf.result_, nmf.n_iter_, nmf.history_, nmf.certificate_ = result, best.n_iter, best.history, certificate
+    nmf._name(result, H)
+    nmf.result_, nmf.n_features_in_ = result, H.shape[1]
     nmf.reconstruction_err_ = math.sqrt(2 * max(loss, 0.0))
     return nmf, W
 
