@@ -125,3 +125,12 @@ def test_whole_samples_that_are_outliers_count_by_their_distance():
         return 1 - (unit[0] @ unit[1].T).max(axis=0).min()
 
     assert error(found) < 0.01 < error(NMF(3, **options).fit(X).components_)
+
+
+def test_parameters_are_checked_and_no_limit_is_none():
+    X = spoiled(n=30)[0]
+    with pytest.raises(InvalidParameterError, match="'n_components' parameter of factorize must be an int"):
+        factorize(X, "two", negative="keep", robust="huber")
+    options = {"negative": "keep", "robust": "huber", "tol": 1e-5, "rng": 0}
+    without, limited = (factorize(X, 2, max_iter=most, **options) for most in (np.inf, 100_000))
+    assert without.n_iter == limited.n_iter > 20

@@ -19,7 +19,6 @@ from nonneg.data.views import ScaledMatrix, transposed
 from nonneg.exceptions import (
     DataTypeError,
     InvalidDataError,
-    InvalidParameterError,
     NegativeDataError,
     NonFiniteDataError,
     ShapeError,
@@ -269,13 +268,6 @@ def test_the_function_of_scikit_learn_and_restarts(torch):
     result = factorize(X, 2, n_init=3, rng=0, max_iter=20)
     expected = factorize(sp.csr_array(small()), 2, n_init=3, rng=0, max_iter=20)
     assert result.loss == pytest.approx(expected.loss, rel=1e-6)
-
-
-def test_factors_on_another_device_are_refused(torch):
-    X = brought(small(), "torch-csr")
-    W = torch.ones((12, 2), device="meta")
-    with pytest.raises(InvalidParameterError, match=r"W is on meta.*X is on cpu.*W\.to\(X\.device\)"):
-        factorize(X, 2, W=W, H=np.ones((2, 9)))
 
 
 @pytest.mark.parametrize("form", ["torch-csr", "torch-coo", *ON_GPU])

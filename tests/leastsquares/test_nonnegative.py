@@ -10,7 +10,7 @@ from nonneg.data.observed import ArrayObserved, observed_entries
 from nonneg.kernels.block_pivoting import block_pivoting
 from nonneg.kernels.grams import DenseGrams, SharedGram
 from nonneg.kernels.hals import hals_passes
-from nonneg.leastsquares import ExactRows, nonnegative, nonnegative_least_squares
+from nonneg.leastsquares import exact_rows, nonnegative, nonnegative_least_squares
 
 
 def design(k=5, n_rows=25, n_features=12, seed=0):
@@ -96,7 +96,7 @@ def test_exact_rows_measure_where_they_were(xp, own):
     gram, cross = products(xp, A, X)
     if own:
         gram = DenseGrams(xp.asarray(np.repeat((A.T @ A)[None], 25, axis=0)))
-    found, violation = ExactRows()(xp.asarray(factor), gram, cross)
+    found, violation = exact_rows(xp.asarray(factor), gram, cross)
     np.testing.assert_allclose(np.asarray(found), nonnegative_rows(A, X), rtol=1e-8, atol=1e-10)
     _, expected = coordinate_passes(factor, [A.T @ A] * 25, X @ A, range(5), 1, 0.0)
     assert float(violation) == pytest.approx(expected, rel=1e-10)

@@ -9,7 +9,7 @@ from sklearn.decomposition._nmf import _beta_divergence
 from tests.references.gradients import gradients
 
 from nonneg.data import as_data_matrix
-from nonneg.losses.beta import objective
+from nonneg.losses.beta import BetaLoss, objective
 from nonneg.losses.penalties import Penalties
 
 BETAS = [-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
@@ -108,7 +108,7 @@ def test_dask_gives_the_same(counts, rng):
 
 
 def test_the_offset_raises_data_and_model(low_rank, factors):
-    W, Ht = factors
-    value = objective(as_data_matrix(low_rank), W, Ht, beta=0.0, offset=0.7)
+    (W, Ht), data = factors, as_data_matrix(low_rank)
+    value = BetaLoss.of(data, 0.0, offset=0.7).value(data, W, Ht)
     ratio = (low_rank + 0.7) / (W @ Ht.T + 0.7)
     np.testing.assert_allclose(value, np.sum(ratio - np.log(ratio) - 1), rtol=1e-12)

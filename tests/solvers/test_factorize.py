@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from tests.contracts.cases import entries, initial
 from tests.references.objectives import objective
 
-from nonneg import factorize
+from nonneg import NMF, factorize
 from nonneg._random import generator
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import (
@@ -316,8 +316,13 @@ def test_restarts_have_checkpoints_of_their_own(tmp_path):
     [({"alpha_W": 0.1, "alpha_H": 0.0}, "W"), ({"alpha_W": 0.0, "alpha_H": 0.1}, "H")],
 )
 def test_an_l1_penalty_on_one_factor_only_is_warned_of(alphas, factor):
-    with pytest.warns(NonnegWarning, match=f"L1 penalty is on {factor} only"):
-        factorize(X, 3, max_iter=2, l1_ratio=0.5, **alphas)
+    for fit in (
+        lambda: factorize(X, 3, max_iter=2, l1_ratio=0.5, **alphas),
+        lambda: NMF(3, max_iter=200, l1_ratio=0.5, tol=0.1, **alphas).fit(X),
+    ):
+        with pytest.warns(NonnegWarning, match=f"L1 penalty is on {factor} only") as said:
+            fit()
+        assert [each.filename for each in said] == [__file__]
 
 
 def test_penalties_that_bound_both_factors_are_not_warned_of():

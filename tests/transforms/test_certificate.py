@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nonneg.certificates.certificate import Verdict
-from nonneg.certificates.stationarity import DEFAULT_THRESHOLD
+from nonneg.certificates.stationarity import THRESHOLD
 from nonneg.iteration import History
 from nonneg.transforms.certificate import (
     _gradient_statement,
@@ -95,7 +95,7 @@ class Given:
         return self.found
 
 
-@pytest.mark.parametrize("skew", [0.0, 0.5 * DEFAULT_THRESHOLD, 2.0 * DEFAULT_THRESHOLD])
+@pytest.mark.parametrize("skew", [0.0, 0.5 * THRESHOLD, 2.0 * THRESHOLD])
 def test_the_skew_part_is_a_share_of_the_gradient(skew):
     symmetric = np.array([[[3.0, 4.0], [4.0, -1.0]]])
     turn = skew * np.array([[[0.0, 1.0], [-1.0, 0.0]]])
@@ -103,7 +103,7 @@ def test_the_skew_part_is_a_share_of_the_gradient(skew):
     whole, part = (float(np.sqrt(np.sum(each**2))) for each in (symmetric + turn, turn))
     assert found.number == pytest.approx(part / whole)
     assert found.quantities == {"norm": pytest.approx(part / 10), "objective": "L"}
-    assert found.holds is (part / whole <= DEFAULT_THRESHOLD)
+    assert found.holds is (part / whole <= THRESHOLD)
     assert ("do not change" if found.holds else "would still decrease") in found.sentence
 
 

@@ -35,7 +35,7 @@ from nonneg.kernels.grams import SharedGram, SmoothGram
 from nonneg.kernels.rows import sum_rows
 from nonneg.losses.penalties import Penalties
 
-DEFAULT_THRESHOLD = 1e-3  # an energy of 1e-6 ||X||^2
+THRESHOLD = 1e-3  # an energy of 1e-6 ||X||^2
 
 
 def gram_residual(
@@ -148,12 +148,7 @@ def _named(loss: str) -> str:
 
 
 def stationarity_statement(
-    residual_W: float,
-    residual_H: float,
-    *,
-    n_infeasible: int = 0,
-    threshold: float = DEFAULT_THRESHOLD,
-    loss: str = "frobenius",
+    residual_W: float, residual_H: float, *, n_infeasible: int = 0, loss: str = "frobenius"
 ) -> Statement:
     """Return the statement that the factors are (nearly) a stationary point."""
     values = (float(residual_W), float(residual_H))
@@ -164,17 +159,17 @@ def stationarity_statement(
             "factorization, and nothing is claimed about them."
         )
         quantities["n_infeasible"] = n_infeasible
-        return Statement("stationarity", sentence, None, threshold, Verdict.FAILS, quantities)
+        return Statement("stationarity", sentence, None, THRESHOLD, Verdict.FAILS, quantities)
     if any(math.isnan(value) for value in values):
         sentence = "The normalized KKT residual could not be computed."
-        return Statement("stationarity", sentence, None, threshold, Verdict.NOT_VERIFIABLE, quantities)
+        return Statement("stationarity", sentence, None, THRESHOLD, Verdict.NOT_VERIFIABLE, quantities)
     residual = max(values)
-    holds = residual <= threshold
+    holds = residual <= THRESHOLD
     sentence = (
         f"The fit {'has converged to' if holds else 'stopped before'} a stationary point of the "
         f"{_named(loss)} loss: its normalized KKT residual is {residual:.2e}, "
-        f"{'at most' if holds else 'above'} {threshold:g}."
+        f"{'at most' if holds else 'above'} {THRESHOLD:g}."
     )
     return Statement(
-        "stationarity", sentence, residual, threshold, Verdict.HOLDS if holds else Verdict.FAILS, quantities
+        "stationarity", sentence, residual, THRESHOLD, Verdict.HOLDS if holds else Verdict.FAILS, quantities
     )

@@ -10,7 +10,7 @@ from nonneg._typing import Array, SampleArray
 from nonneg.certificates.bounds import lower, upper
 from nonneg.certificates.certificate import Statement, Verdict
 from nonneg.data.matrix import DataMatrix, LocalMatrix
-from nonneg.data.spectral import eckart_young_bound
+from nonneg.data.spectral import eckart_young_bound, machine_epsilon
 from nonneg.data.views import with_rank_one_weights
 from nonneg.losses.beta import BetaLoss
 
@@ -101,5 +101,4 @@ def relative_error_from_square(data: DataMatrix, W: SampleArray, Ht: Array, squa
 
 def rounding_error(data: DataMatrix) -> float:
     """Return the relative error that rounding alone may cause."""
-    eps: Any = data.xp.finfo(data.dtype).eps
-    return math.sqrt(float(eps))
+    return math.sqrt(machine_epsilon(data))

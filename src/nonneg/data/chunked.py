@@ -45,13 +45,6 @@ if TYPE_CHECKING:
 GOOD_BYTES = 128e6
 
 
-def current_client(array: Any) -> Any:
-    """Return the client of the cluster on which Dask would compute an array; None for its own schedulers."""
-    scheduler = dask.base.get_scheduler(collections=[array])
-    client = getattr(scheduler, "__self__", None)
-    return client if type(client).__module__.partition(".")[0] == "distributed" else None
-
-
 def chunked_rows(X: Any, n_threads: int, reader: Callable[[int, int], Any] | None = None) -> Any:
     """Return a matrix as a Dask array, in chunks for a number of threads.
 
@@ -115,8 +108,9 @@ class ChunkedMatrix(BlockedMatrix):
     @property
     def _cluster(self) -> Cluster | None:
         """The chunks on the workers of the current cluster, loaded on first use; None without a cluster."""
-        client = current_client(self.array)
-        if client is None:
+        # Where Dask would compute: a method of the client, or a function of its own.
+        client = getattr(dask.base.get_scheduler(collections=[self.array]), "__self__", None)
+        if type(client).__module__.partition(".")[0] != "distributed":
             return None
         held = self._held
         if held is None or held.client is not client or held.is_lost:

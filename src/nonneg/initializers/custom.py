@@ -35,8 +35,6 @@ def custom_init(
             "init='custom' starts from given factors, but neither W nor H is given. "
             "Pass W and H to fit_transform (or one of them), or choose another init."
         )
-    for name, factor in (("W", W), ("H", H)):
-        _check_device(data, factor, name)
     initial_W = None if W is None else _checked_W(data, k, W)
     Ht = None if H is None else data.to_device(check_factor(H, (k, data.shape[1]), "H").T.copy())
     if Ht is None:
@@ -68,18 +66,6 @@ _FULL_OF_ZEROS = (
     "The given {name} is full of zeros, which no solver can leave. "
     "Give at least one positive entry, or leave it out."
 )
-
-
-def _check_device(data: DataMatrix, factor: Any, name: str) -> None:
-    """Reject a tensor on a device other than that of the data; arrays of NumPy are copied to it."""
-    if type(factor).__module__ != "torch":
-        return
-    device = getattr(data.to_device(np.zeros(1)), "device", None)
-    if type(device).__module__ == "torch" and device != factor.device:
-        raise InvalidParameterError(
-            f"{name} is on {factor.device}, but X is on {device}. Move one of them, for example "
-            f"{name}.to(X.device)."
-        )
 
 
 def _check_form(array: Any, shape: tuple[int, int], name: str) -> None:

@@ -112,11 +112,6 @@ class Checkpoint:
         }
         arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
         started = time.monotonic()
-        self._write(arrays)
-        self._last = time.monotonic()
-        self._seconds = self._last - started if self.interval else 0.0
-
-    def _write(self, arrays: dict[str, Any]) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_npz(self.folder / FILE_NAME, arrays)
@@ -125,6 +120,8 @@ class Checkpoint:
                 f"The checkpoint could not be written to {self.folder}: {error}. The previous one is intact. "
                 "Free some space or name another folder."
             ) from error
+        self._last = time.monotonic()
+        self._seconds = self._last - started if self.interval else 0.0
 
     def load(self, state: Any) -> tuple[Any, int, float, History] | None:
         """Return state, number of iterations, seconds and history, if the folder has a run with this key."""

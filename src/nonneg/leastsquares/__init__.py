@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from nonneg.leastsquares.nonnegative import ExactRows, FreeRows, nonnegative_least_squares
+from nonneg.leastsquares.nonnegative import exact_rows, free_rows, nonnegative_least_squares
 
-__all__ = ["ExactRows", "FreeRows", "nonnegative_least_squares"]
+__all__ = ["exact_rows", "free_rows", "nonnegative_least_squares"]

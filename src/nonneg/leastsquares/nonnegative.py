@@ -16,24 +16,18 @@ from nonneg.kernels.hals import hals_passes
 FALLBACK_PASSES = 3000
 
 
-class ExactRows:
-    """The exact update of rows: their minimizers."""
-
-    def __call__(self, factor: Array, gram: Gram, cross: Array) -> tuple[Array, Any]:
-        # One pass of coordinate descent measures the violation of the current rows, and its result is a good
-        # guess of the supports.
-        guess, violation = hals_passes(factor, gram, cross, max_passes=1)
-        return nonnegative_least_squares(gram, cross, start=guess, in_place=True), violation
+def exact_rows(factor: Array, gram: Gram, cross: Array) -> tuple[Array, Any]:
+    """Update rows to their minimizers; return them and the violation of the present ones."""
+    # One pass of coordinate descent measures the violation, and its result is a good guess of the supports.
+    guess, violation = hals_passes(factor, gram, cross, max_passes=1)
+    return nonnegative_least_squares(gram, cross, start=guess, in_place=True), violation
 
 
-class FreeRows:
-    """The exact update of rows of any sign."""
-
-    def __call__(self, factor: Array, gram: Gram, cross: Array) -> tuple[Array, Any]:
-        assert isinstance(gram, SharedGram)
-        xp = array_namespace(cross)
-        # Components that vanished or repeat make it singular; then the shortest rows.
-        return cross @ xp.linalg.pinv(gram.matrix), xp.sum(xp.abs(factor @ gram.matrix - cross))
+def free_rows(factor: Array, gram: SharedGram, cross: Array) -> tuple[Array, Any]:
+    """Do the same for rows of any sign."""
+    xp = array_namespace(cross)
+    # Components that vanished or repeat make it singular; then the shortest rows.
+    return cross @ xp.linalg.pinv(gram.matrix), xp.sum(xp.abs(factor @ gram.matrix - cross))
 
 
 def nonnegative_least_squares(

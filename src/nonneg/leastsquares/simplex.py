@@ -67,15 +67,15 @@ def _descended(xp: Namespace, gram: Array, cross: Array) -> Array:
     return x
 
 
-def onto_simplex(rows: Array, total: float = 1.0) -> Array:
-    """Return the nearest points with nonnegative entries that sum to a total."""
+def onto_simplex(rows: Array) -> Array:
+    """Return the nearest points with nonnegative entries that sum to one."""
     # By sorting, O(k log k) per row.
     # Held, Wolfe & Crowder (1974), Mathematical Programming 6.
     xp = array_namespace(rows)
     k = rows.shape[1]
     falling = xp.sort(rows, axis=1, descending=True)
     count = xp.astype(xp.arange(1, k + 1, device=rows.device), rows.dtype)
-    above = (xp.cumulative_sum(falling, axis=1) - total) / count
+    above = (xp.cumulative_sum(falling, axis=1) - 1.0) / count
     # The largest support for which its smallest entry stays above the level it requires.
     supported = xp.sum(xp.astype(falling > above, xp.int64), axis=1)
     supported = xp.clip(supported, min=1)

@@ -228,16 +228,10 @@ def _value_pass(
 
 
 def objective(
-    data: DataMatrix,
-    W: SampleArray,
-    Ht: Array,
-    *,
-    beta: float,
-    penalties: Penalties | None = None,
-    offset: float = 0.0,
+    data: DataMatrix, W: SampleArray, Ht: Array, *, beta: float, penalties: Penalties | None = None
 ) -> float:
     """Return the weighted divergence of the data from W H, plus the penalties."""
     penalties = Penalties() if penalties is None else penalties.given_H(Ht)
-    loss = BetaLoss.of(data, beta, offset)
+    loss = BetaLoss.of(data, beta)
     _, (value,) = data.map_reduce_rows(_value_pass, W, n_out=0, Ht=Ht, loss=loss, penalties=penalties)
     return float(value) + penalties.given_W(W).of_H(Ht)

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
-from nonneg._arrays import is_cpu_tensor, is_float32, numpy_view, row_major, tensor_view, to_float64
+from nonneg._arrays import is_cpu_tensor, is_float32, row_major, serves_tensors, to_float64
 from nonneg._devices import chosen_products
 from nonneg._threads import single_threaded_blas
 from nonneg._typing import Array, Namespace, SampleArray, SparseMatrix
@@ -48,7 +48,7 @@ TOL, SINGLE_TOL = 1e-9, 1e-5
 
 
 def encode(
-    data: DataMatrix, Ht: Array, *, beta: float, penalties: Penalties, max_iter: int | None = None
+    data: DataMatrix, Ht: Array, *, beta: float, penalties: Penalties
 ) -> tuple[SampleArray, float | None]:
     """Minimize the penalized loss of every row over W >= 0, with Ht fixed; return W and its loss or None."""
     # For 1 <= beta <= 2 the problem is convex and solved to tolerance; otherwise it is a descent from initial
@@ -62,7 +62,7 @@ def encode(
         with chosen_products():
             (W,), (loss,) = data.map_reduce_rows(_encode_rows, Ht=Ht, gram=gram, penalties=penalties)
         return row_major(W), max(0.5 * data.squared_norm() + float(loss), 0.0)
-    return encode_beta(data, Ht, beta=beta, penalties=penalties, max_iter=max_iter), None
+    return encode_beta(data, Ht, beta=beta, penalties=penalties), None
 
 
 def _encode_rows(
@@ -93,28 +93,19 @@ def _encode_rows(
 
 
 def encode_beta(
-    data: DataMatrix,
-    Ht: Array,
-    *,
-    beta: float,
-    penalties: Penalties,
-    max_iter: int | None = None,
-    offset: float = 0.0,
+    data: DataMatrix, Ht: Array, *, beta: float, penalties: Penalties, offset: float = 0.0
 ) -> SampleArray:
     """Minimize the penalized divergence of every row over W >= 0, with Ht fixed."""
     with single_threaded_blas():
-        (W,), _ = data.map_reduce_rows(
-            _encode_block, Ht=Ht, loss=BetaLoss.of(data, beta, offset), penalties=penalties,
-            tol=SINGLE_TOL if is_float32(data.dtype) else TOL,
-            max_iter=MAX_ITER if max_iter is None else max_iter,
-        )  # fmt: skip
+        loss, tol = BetaLoss.of(data, beta, offset), SINGLE_TOL if is_float32(data.dtype) else TOL
+        (W,), _ = data.map_reduce_rows(_encode_block, Ht=Ht, loss=loss, penalties=penalties, tol=tol)
     return W
 
 
 def _encode_block(
-    block: LocalMatrix, *, Ht: Array, loss: BetaLoss, penalties: Penalties, tol: float, max_iter: int
+    block: LocalMatrix, *, Ht: Array, loss: BetaLoss, penalties: Penalties, tol: float
 ) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
-    local, options = isinstance(Ht, np.ndarray), (penalties, tol, max_iter)
+    local, options = isinstance(Ht, np.ndarray), (penalties, tol)
     if local and loss.beta == 1 and (block.container == "sparse" or block.observed is not None):
         csr = sp.csr_array(block.products)  # type: ignore[attr-defined]
         return (_encode_nonzeros(csr, Ht, sums_for_W(block, Ht), *options),), ()
@@ -142,22 +133,19 @@ def _encode_block(
         if by_nonzeros and (few := np.count_nonzero(x, axis=1) <= x.shape[1] // 4 + 40).any():
             out, many = np.array(factor), ~few
             out[few] = _encode_nonzeros(sp.csr_array(x[few]), Ht, Ht.sum(axis=0), *options)
-            out[many] = _solve(step, (x[many], None), factor[many], max_iter)
+            out[many] = _solve(step, (x[many], None), factor[many])
             return out
-        return _solve(step, (x, mask), factor, max_iter)
+        return _solve(step, (x, mask), factor)
 
     # On a GPU every row of a block has its own Hessian besides its entries.
     size = None if local else rows_per_block(block.shape[1] + 4 * Ht.shape[1] ** 2, ARRAY_ENTRIES)
     return (block.xp.concat(over_blocks(block, visit, rows=size), axis=0),), ()
 
 
-def _encode_sparse_array(
-    block: Any, Ht: Array, loss: BetaLoss, penalties: Penalties, tol: float, max_iter: int
-) -> Array:
+def _encode_sparse_array(block: Any, Ht: Array, loss: BetaLoss, penalties: Penalties, tol: float) -> Array:
     sums = sums_for_W(block, Ht)
     if is_cpu_tensor(Ht):
-        factors = numpy_view(Ht.contiguous()), numpy_view(sums)
-        return tensor_view(_encode_nonzeros(block.csr.to_scipy(), *factors, penalties, tol, max_iter))
+        return _encode_nonzeros(block.csr.to_scipy(), Ht.contiguous(), sums, penalties, tol)
     xp, csr, k = block.xp, block.csr, int(Ht.shape[1])
     first = _equal(xp, row_sums(csr.indptr, csr.data, plan=csr.plan), xp.sum(sums, axis=-1), Ht)
     correlations = shared_correlations(1.0, Ht, xp.sum(Ht, axis=1))
@@ -172,7 +160,7 @@ def _encode_sparse_array(
     parts = []
     for part in (slice(i, min(i + size, end)) for begin, end in blocks for i in range(begin, end, size)):
         own = sums[part, :] if sums.ndim == 2 else xp.broadcast_to(sums, first[part, :].shape)
-        parts.append(_solve(step, (csr[part], own), first[part, :], max_iter))
+        parts.append(_solve(step, (csr[part], own), first[part, :]))
     return xp.concat(parts, axis=0)
 
 
@@ -182,9 +170,8 @@ def _done(number: int, residuals: Array, tol: float) -> Any:
     return residuals <= (-1.0 if number < SHARED_STEPS else tol**0.5 / 30)
 
 
-def _encode_nonzeros(
-    csr: SparseMatrix, Ht: Array, sums: Array, penalties: Penalties, tol: float, max_iter: int
-) -> Array:
+@serves_tensors
+def _encode_nonzeros(csr: SparseMatrix, Ht: Array, sums: Array, penalties: Penalties, tol: float) -> Array:
     totals = np.asarray(csr.sum(axis=1)).ravel()
     W, _, _ = kl_passes(
         (csr.indptr, csr.indices, csr.data),
@@ -193,7 +180,7 @@ def _encode_nonzeros(
         sums,
         l1=penalties.l1_W,
         l2=penalties.l2_W,
-        max_rounds=max(1, max_iter // 2),
+        max_rounds=MAX_ITER // 2,
         max_sweeps=SWEEPS,
         shrink=SHRINK,
         tol=tol,
@@ -219,7 +206,7 @@ def _best_multiple(x: Array, Ht: Array, loss: BetaLoss, mask: Array | None) -> A
     return _equal(xp, (x if mask is None else x * mask) @ power, whole, Ht)
 
 
-def _solve(step: Callable[..., Any], rows: tuple[Any, Any], factor: Array, max_iter: int) -> Array:
+def _solve(step: Callable[..., Any], rows: tuple[Any, Any], factor: Array) -> Array:
     """Move all rows until each meets the tolerance; those that are done stay as they are, or leave.
 
     `rows` has what a step knows of each row. A step returns the rows moved, and of where they were: their
@@ -232,7 +219,7 @@ def _solve(step: Callable[..., Any], rows: tuple[Any, Any], factor: Array, max_i
     out, places = factor, None  # where the rows in work are among all; None for all of them
     residuals = xp.full(factor.shape[:1], float("inf"), dtype=factor.dtype, device=factor.device)
     going = residuals > 0
-    for number in range(max_iter):
+    for number in range(MAX_ITER):
         new, residuals, done = step(number, rows, factor, residuals)
         factor = xp.where(going[:, None], new, factor)
         going = xp.logical_and(going, xp.logical_not(done))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,6 +17,7 @@ from nonneg._devices import chosen_device, chosen_products, device_work, likely_
 from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg._typing import Array, IntArray, MatrixLike, SampleArray
+from nonneg._warnings import warn_user
 from nonneg.certificates.certificate import Certificate, Verdict
 from nonneg.data import DataMatrix
 from nonneg.data.dense import DenseMatrix
@@ -225,19 +225,18 @@ def run_robust(
     if other := _smoothness(options["penalties"]) or other:
         raise UnsupportedError(f"{other} does not take robust. Leave one of them out.")
     data, rng, verbose = checked_dense(data), options.pop("rng"), options.pop("verbose", 0)
-    n_init = checked_count("n_init", options.pop("n_init"))
-    rounds = f"{options.get('caller', 'factorize')}, rounds of reweighting"
-    custom = options["W"] is not None or options["H"] is not None
-    options["init"] = _checked_init(options["init"], n_init, data.shape, n_components, custom=custom)
+    n_init, caller = checked_count("n_init", options.pop("n_init")), options.get("caller", "factorize")
+    k = checked_rank(n_components, data.shape, caller)
+    options["init"] = _checked_init(options["init"], n_init, data.shape, k, options["W"], options["H"])
     same = {name: options[name] for name in ("penalties", "tol", "max_iter", "callback")}
-    same["free"] = free_components(options["frozen_components"], n_components, options["H"])
+    same["free"] = free_components(options["frozen_components"], k, options["H"])
     # A few iterations of the squared loss only: its minimum may have components of outliers.
     options["max_iter"] = min(PER_ROUND, options["max_iter"])
     results = []
     for seed in [rng] if n_init == 1 else generator(rng).spawn(n_init):
-        first = run_factorization(data, n_components, rng=seed, **options)
+        first = run_factorization(data, k, rng=seed, **options)
         with threads(options["n_jobs"]):
-            same["progress"] = reporter(rounds, verbose)
+            same["progress"] = reporter(f"{caller}, rounds of reweighting", verbose)
             results.append(reweighted_fit(first, data, huber, final_encoding=final_encoding, **same))
     return min(results, key=lambda result: result.loss)
 
@@ -286,8 +285,8 @@ def run_factorization(
     _check_signed(data, name, init)
     free = free_components(frozen_components, k, H)
     warn_of_one_sided_l1(penalties, free)
-    custom, n_init = W is not None or H is not None, checked_count("n_init", n_init)
-    init = _checked_init(init, n_init, data.shape, k, custom=custom)
+    n_init = checked_count("n_init", n_init)
+    init = _checked_init(init, n_init, data.shape, k, W, H)
     run_options: dict[str, Any] = {"beta": beta, "penalties": penalties, "max_iter": max_iter, "tol": tol}
     run_options |= {"free": free, "callback": callback}
     run_options |= {"accelerate": accelerate} if name == "hals" else {}
@@ -311,12 +310,12 @@ def run_factorization(
                     data.to_sample_array(array) if name.startswith("W") else data.to_device(array)
                 ),
             )
-        if shuffle and SOLVERS[name].betas == (2.0, 2.0):
+        if shuffle and name == "hals":
             own["shuffle"] = random
         return first_W, first_Ht, own
 
     # Then restarts may be initialized together.
-    plain = init == "random" and folder is None and not shuffle and free is None and not custom
+    plain = init == "random" and folder is None and not shuffle and free is None and W is None and H is None
     plain = plain and not data.is_weighted and not signed_components
     with threads(n_jobs), device_work(data), chosen_products():
         if n_init == 1:
@@ -391,11 +390,10 @@ def warn_of_one_sided_l1(penalties: Penalties, free: IntArray | None) -> None:
         ("H", "W", penalties.l1_H, penalties.l1_W + penalties.l2_W),
     ):
         if l1 > 0 and rest == 0:
-            warnings.warn(
+            warn_user(
                 f"The L1 penalty is on {factor} only: scaling {factor} down and {other} up makes it "
                 f"arbitrarily small without changing W H. Set alpha_{other} > 0 as well.",
                 NonnegWarning,
-                stacklevel=4,
             )
 
 
@@ -494,10 +492,11 @@ def _how_it_ended(run: Run[Any], solver: str, tol: float) -> str:
     return f" tol={tol:g} ended the run, and the loss no longer decreased."
 
 
-def _checked_init(init: str | None, n_init: int, shape: tuple[int, int], k: int, *, custom: bool) -> str:
+def _checked_init(init: str | None, n_init: int, shape: tuple[int, int], k: int, W: Any, H: Any) -> str:
     """Return the name of the initialization; restarts need one that draws random numbers."""
     restarts = n_init > 1
     if init is None:
+        custom = W is not None or H is not None
         init = "custom" if custom else "random" if restarts else default_init(shape, k)
     if restarts and not INITS.find(init).seeded:
         raise InvalidParameterError(
@@ -535,7 +534,7 @@ def initial_factors(
     free: IntArray | None = None,
 ) -> tuple[SampleArray, Array]:
     """Return the initial W and H'."""
-    init = _checked_init(init, 1, data.shape, k, custom=W is not None or H is not None)
+    init = _checked_init(init, 1, data.shape, k, W, H)
     initializer = INITS.find(init)
     if initializer.takes_factors:
         return initializer(unweighted(data), k, rng=rng, W=W, H=H)

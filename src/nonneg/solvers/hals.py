@@ -13,7 +13,7 @@ from nonneg.iteration import least_squares_rule
 from nonneg.iteration.loop import solver
 from nonneg.kernels.factor_update import CoordinateDescent
 from nonneg.kernels.grams import SharedGram
-from nonneg.leastsquares import FreeRows
+from nonneg.leastsquares import free_rows
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.acceleration import CONTAINERS, AcceleratedProblem
 from nonneg.solvers.alternating import AlternatingProblem, AlternatingState
@@ -85,7 +85,7 @@ def hals(
     order = tuple(range(k)) if shuffle is None else tuple(int(a) for a in shuffle.permutation(k))
     of_H = order if free is None else tuple(a for a in order if a in free)
     n_W, n_H = passes or inner_passes(data, k)
-    update_H = FreeRows() if signed else CoordinateDescent(of_H, n_H, SHRINK)
+    update_H: Any = free_rows if signed else CoordinateDescent(of_H, n_H, SHRINK)
     problem = AlternatingProblem(data, CoordinateDescent(order, n_W, SHRINK), update_H, penalties)
     if signed:
         momentum = 0.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -14,6 +13,7 @@ import numpy as np
 from nonneg._interruption import end_run
 from nonneg._threads import current_threads, parallel_for, single_threaded_blas
 from nonneg._typing import Array, IntArray, SampleArray
+from nonneg._warnings import warn_user
 from nonneg.data import DataMatrix
 from nonneg.exceptions import LostRowsError, NonnegWarning
 from nonneg.initializers.random import random_init
@@ -116,11 +116,10 @@ def run_solver(
                 raise
         saved = options.get("checkpoint") is not None
         then = "The fit resumes from its checkpoint." if saved else "W is recomputed for the current H."
-        warnings.warn(
+        warn_user(
             f"All copies of some rows of W were lost with their workers in iteration "
             f"{done + before.n_iter + 1}. {then}",
             NonnegWarning,
-            stacklevel=4,
         )
         if not saved:
             Ht = before.state.Ht

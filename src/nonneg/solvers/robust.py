@@ -141,7 +141,7 @@ def reweighted_fit(
         loss = huber.reweighted(data, *state)[1] + penalties.of_W(state[0], data.weights)
         return state, {"loss": float(loss + penalties.of_H(state[1]))}
 
-    rounds = max(1, max_iter // PER_ROUND)
+    rounds = max(1, max_iter // PER_ROUND) if max_iter < np.inf else max_iter
     shown: dict[str, Any] = {"callback": callback, "progress": progress}
     run = iterate(step, (first.W, Ht), max_iter=rounds, stop=SlowDecrease(tol), **shown)
     (W, Ht), loss = run.state, float(run.history.loss[-1])

@@ -11,7 +11,7 @@ from nonneg._arrays import is_float32
 from nonneg._typing import Array
 from nonneg.certificates.bounds import upper
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
-from nonneg.certificates.stationarity import DEFAULT_THRESHOLD
+from nonneg.certificates.stationarity import THRESHOLD
 from nonneg.iteration import History
 from nonneg.transforms.covariances import FrameCovariances
 from nonneg.transforms.objective import (
@@ -84,16 +84,16 @@ def _gradient_statement(
     norm, whole = (float(xp.sqrt(xp.sum(part * part))) for part in (skew, gradient))
     share = 0.0 if whole == 0 else norm / whole
     # A millionth of the squared norm, as for factors.
-    verdict = Verdict.HOLDS if share <= DEFAULT_THRESHOLD else Verdict.FAILS
+    verdict = Verdict.HOLDS if share <= THRESHOLD else Verdict.FAILS
     # At a saddle point or a maximum the gradient vanishes too: this is no more than the first order.
     still = (
         f"To first order, small rotations of the transform do not change the objective {letter}"
-        if share <= DEFAULT_THRESHOLD
+        if share <= THRESHOLD
         else f"A small rotation of the transform would still decrease the objective {letter}"
     )
     sentence = f"{still} (the skew part of its gradient is {share:.2g} of the gradient)."
     quantities = {"norm": norm / (2 * n_frames), "objective": letter}
-    return Statement("skew-gradient", sentence, share, DEFAULT_THRESHOLD, verdict, quantities)
+    return Statement("skew-gradient", sentence, share, THRESHOLD, verdict, quantities)
 
 
 def descent_statement(history: History, *, single: bool) -> Statement:
