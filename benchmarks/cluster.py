@@ -89,7 +89,7 @@ def cluster(workers: int, memory: str = MEMORY, **options: Any) -> Iterator[Any]
 
         processes = [start("scheduler", "--port", "0", "--dashboard-address", ":0")]
         words = ("--nthreads", "1", "--memory-limit", memory, "--local-directory", folder, "--no-dashboard")
-        processes += [start("worker", *words) for _ in range(workers)]
+        processes.append(start("worker", "--nworkers", str(workers), *words))
         try:
             while not file.exists():
                 time.sleep(0.05)

@@ -173,7 +173,7 @@ def test_logarithms_are_noticed_and_the_layer_of_counts_is_named(h5ad, tmp_path,
     cells.layers["raw_counts"] = cells.X.copy()
     cells.X = cells.X.log1p()
     cells.write_h5ad(tmp_path / "logged.h5ad")
-    words = ["consensus", str(tmp_path / "logged.h5ad"), "-k", "2:3", "--restarts", "2", "--quiet"]
+    words = ["consensus", str(tmp_path / "logged.h5ad"), "-k", "2", "--restarts", "2", "--quiet"]
     assert main([*words, "-o", str(tmp_path / "logs")]) == 0
     assert "not in logarithms: pass --layer raw_counts." in capsys.readouterr().err
     assert not (tmp_path / "logs" / "gene_tpm.tsv").exists()

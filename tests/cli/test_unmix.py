@@ -102,6 +102,7 @@ def test_names_mask_wavelengths_and_envi(cube_file, library_file, planted, tmp_p
     assert "wavelength, nm" in page
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("words", [[], ["-k", "auto"]])
 def test_the_number_is_estimated_and_corrupt_pixels_are_named(tmp_path, capsys, words):
     scene = scene_like(30, 30, 50, 4, snr=35, rng=5).X

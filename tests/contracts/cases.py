@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from unittest.mock import patch
 
@@ -46,6 +47,8 @@ MAIN_CASES = [case for case in CASES if case.values[1] in (2.0, 1.0, 0.0)]
 MISSING_CASES = [case for case in CASES if ALL[case.values[0]].takes_missing(case.values[1])]
 PENALTIES = {"alpha_W": 0.003, "alpha_H": 0.002, "l1_ratio": 0.6}
 K = 3
+SHAPE_ON_GPU = (7, 5) if os.environ.get("TRITON_INTERPRET") == "1" else (24, 15)
+"""Shape of data for a GPU; smaller where Triton's interpreter takes its place."""
 N_ITER = {"strict": 5, "dask-columns": 8, "dask-sparse": 8}
 """Iterations by form of the data where not 20: array-api-strict takes a while to check every operation, Dask
 to plan every pass."""

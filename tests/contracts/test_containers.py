@@ -171,8 +171,8 @@ def test_runs_to_tolerance_agree_in_the_loss_to_1e_6(name, beta, form):
 )
 def test_a_cluster_agrees_with_dense(name, beta, dask_client):
     X = entries(beta)
-    expected = run(X, name, beta, max_iter=5, **initial())
-    result = run(as_container(X, "dask-columns"), name, beta, max_iter=5, **initial())
+    expected = run(X, name, beta, max_iter=3, **initial())
+    result = run(as_container(X, "dask-columns"), name, beta, max_iter=3, **initial())
     close(plain(result.W), expected.W, 1e-8)
     close(plain(result.H), expected.H, 1e-8)
 

@@ -7,11 +7,12 @@ import gc
 import numpy as np
 import pytest
 from tests.contracts.cases import ALL, PENALTIES, K, close, close_in_float32, entries, initial, run, steady
+from tests.contracts.cases import SHAPE_ON_GPU as SHAPE
 
 import nonneg
 from nonneg.iteration import captured
 
-WEIGHTS = np.random.default_rng(2).gamma(1.0, size=24)
+WEIGHTS = np.random.default_rng(2).gamma(1.0, size=SHAPE[0])
 FROBENIUS = [name for name, solver in ALL.items() if solver.minimizes(2.0) and solver.betas == (2.0, 2.0)]
 
 
@@ -34,7 +35,7 @@ def host(array):
 
 @pytest.mark.parametrize("name", FROBENIUS)
 def test_twenty_iterations_are_those_of_numpy(name, torch, gpu):
-    X, options = entries(2.0), {"sample_weight": WEIGHTS, **PENALTIES, **initial()}
+    X, options = entries(2.0, SHAPE), {"sample_weight": WEIGHTS, **PENALTIES, **initial(SHAPE)}
     options["max_iter"] = 1 if name == "anls" and gpu.type != "cuda" else iterations(gpu)
     expected = run(X, name, 2.0, **options)
     found = run(torch.asarray(X).to(gpu), name, 2.0, **options)
@@ -51,7 +52,7 @@ def test_twenty_iterations_are_those_of_numpy(name, torch, gpu):
 @pytest.mark.covering(0)
 @pytest.mark.parametrize("name", FROBENIUS)
 def test_twenty_iterations_in_float32_are_those_of_numpy(name, torch, gpu):
-    X = steady(2.0)
+    X = steady(2.0)[: SHAPE[0]]
     given = {key: value.astype(np.float32) for key, value in initial(X.shape).items()}
     options = {"max_iter": 20 if gpu.type == "cuda" else 1, **given}
     expected = run(X, name, 2.0, **options)
@@ -95,9 +96,9 @@ def test_a_run_ends_where_that_of_numpy_does(name, torch, gpu):
 
 
 def test_frozen_components_and_missing_entries(torch, gpu):
-    X = entries(2.0)
+    X = entries(2.0, SHAPE)
     mask = np.random.default_rng(0).random(X.shape) < 0.8
-    given = {"max_iter": 3 if gpu.type == "cuda" else 1, **initial()}
+    given = {"max_iter": 3 if gpu.type == "cuda" else 1, **initial(SHAPE)}
     expected = run(X, "hals", 2.0, mask=mask, **given)
     found = run(torch.asarray(X).to(gpu), "hals", 2.0, mask=torch.asarray(mask).to(gpu), **given)
     close(host(found.W), expected.W, 1e-8)
@@ -109,15 +110,15 @@ def test_frozen_components_and_missing_entries(torch, gpu):
 
 
 def test_a_callback_sees_every_iteration_and_may_stop_the_run(torch, gpu):
-    X = entries(2.0)
+    X = entries(2.0, SHAPE)
     seen = []
 
     def callback(progress):
         seen.append((progress.n_iter, progress.history.loss[-1], host(progress.state.W)))
         return progress.n_iter == 3
 
-    found = run(torch.asarray(X).to(gpu), "hals", 2.0, callback=callback, **initial())
-    expected = run(X, "hals", 2.0, max_iter=3, **initial())
+    found = run(torch.asarray(X).to(gpu), "hals", 2.0, callback=callback, **initial(SHAPE))
+    expected = run(X, "hals", 2.0, max_iter=3, **initial(SHAPE))
     assert [n for n, _, _ in seen] == [1, 2, 3]
     np.testing.assert_allclose([loss for _, loss, _ in seen], expected.history.loss, rtol=1e-8)
     assert not np.array_equal(seen[0][2], seen[1][2])
@@ -125,10 +126,10 @@ def test_a_callback_sees_every_iteration_and_may_stop_the_run(torch, gpu):
 
 
 def test_a_checkpoint_resumes(torch, gpu, tmp_path):
-    X = torch.asarray(entries(2.0)).to(gpu)
-    whole = run(X, "hals", 2.0, max_iter=3, **initial())
-    run(X, "hals", 2.0, max_iter=1, checkpoint=tmp_path, **initial())
-    resumed = run(X, "hals", 2.0, max_iter=3, checkpoint=tmp_path, **initial())
+    X = torch.asarray(entries(2.0, SHAPE)).to(gpu)
+    whole = run(X, "hals", 2.0, max_iter=3, **initial(SHAPE))
+    run(X, "hals", 2.0, max_iter=1, checkpoint=tmp_path, **initial(SHAPE))
+    resumed = run(X, "hals", 2.0, max_iter=3, checkpoint=tmp_path, **initial(SHAPE))
     assert resumed.n_iter == 3
     np.testing.assert_allclose(resumed.history.loss, whole.history.loss, rtol=1e-12)
     close(host(resumed.W), host(whole.W), 1e-10)
@@ -136,7 +137,7 @@ def test_a_checkpoint_resumes(torch, gpu, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:Maximum number of iterations")
 def test_the_default_fit_and_its_transform_agree_with_numpy(torch, gpu):
-    X = entries(2.0, (40, 60) if gpu.type == "cuda" else (14, 20))
+    X = entries(2.0, (40, 60) if gpu.type == "cuda" else (8, 10))
     options = {"random_state": 0, "max_iter": 40 if gpu.type == "cuda" else 2}
     expected = nonneg.NMF(K, **options).fit(X)
     tensor = torch.asarray(X).to(gpu)
@@ -211,15 +212,15 @@ def test_arrays_of_cupy(name, gpu):
     cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
     if gpu.type != "cuda":
         pytest.skip("there is no GPU")
-    X, options = entries(2.0), {"sample_weight": WEIGHTS, **PENALTIES, **initial()}
+    X, options = entries(2.0, SHAPE), {"sample_weight": WEIGHTS, **PENALTIES, **initial(SHAPE)}
     expected = run(X, name, 2.0, **options)
     found = run(cupy.asarray(X), name, 2.0, **options)
     assert isinstance(found.W, cupy.ndarray)
     close(found.W.get(), expected.W, 1e-8)
     np.testing.assert_allclose(found.history.loss, expected.history.loss, rtol=1e-8)
     mask = np.random.default_rng(0).random(X.shape) < 0.8
-    expected = run(X, "hals", 2.0, mask=mask, max_iter=8, **initial())
-    found = run(cupy.asarray(X), "hals", 2.0, mask=cupy.asarray(mask), max_iter=8, **initial())
+    expected = run(X, "hals", 2.0, mask=mask, max_iter=8, **initial(SHAPE))
+    found = run(cupy.asarray(X), "hals", 2.0, mask=cupy.asarray(mask), max_iter=8, **initial(SHAPE))
     close(found.W.get(), expected.W, 1e-8)
 
 

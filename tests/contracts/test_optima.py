@@ -51,7 +51,7 @@ def test_all_solvers_of_a_loss_reach_one_optimum(beta, penalties, max_iter):
     np.testing.assert_allclose(losses, min(losses), rtol=1e-8)
 
 
-@pytest.mark.covering(2)
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("name", "beta"), CASES)
 @pytest.mark.parametrize("penalties", [{}, {"alpha_W": 0.01, "alpha_H": 0.01}], ids=["plain", "penalized"])
 def test_the_end_is_stationary_by_finite_differences(name, beta, penalties):

@@ -20,7 +20,7 @@ OPTIONS = {"hals": {"solver": "hals"}, "mu": {"solver": "mu", "beta_loss": "kull
 @cache
 def from_memory(solver):
     """The model of the array, and its encoding."""
-    model = NMF(3, max_iter=4, tol=0, **OPTIONS[solver]).fit(X)
+    model = NMF(3, max_iter=2, tol=0, **OPTIONS[solver]).fit(X)
     return model, model.transform(X)
 
 
@@ -32,7 +32,7 @@ def test_files_give_the_answer_of_numpy(form, solver, tmp_path):
     data = wrap(open_matrix(path, variable=variable, memory=3000))
     assert data.container == "streamed"
     expected, W = from_memory(solver)
-    found = NMF(3, max_iter=4, tol=0, **OPTIONS[solver]).fit(data)
+    found = NMF(3, max_iter=2, tol=0, **OPTIONS[solver]).fit(data)
     close(found.components_, expected.components_, 1e-8)
     assert found.reconstruction_err_ == pytest.approx(expected.reconstruction_err_, rel=1e-8)
     close(found.transform(data), W, 1e-6)

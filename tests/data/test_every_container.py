@@ -81,6 +81,7 @@ def check_operator(data, X, rng, weights=None, seen=None):
     np.testing.assert_allclose(np.concatenate(dense), X, **near)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("hidden", ["nothing", "mask", "nan", "both"])

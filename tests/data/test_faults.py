@@ -67,7 +67,8 @@ def undisturbed(process_cluster, X):
     return W, np.asarray(result.H), result.history.loss
 
 
-@pytest.mark.parametrize("kills", [(10, 11), pytest.param((5, 10, 11, 18), marks=pytest.mark.slow)])
+@pytest.mark.covering(0)
+@pytest.mark.parametrize("kills", [(10,), (10, 11), (5, 10, 11, 18)])
 def test_kills_change_no_digit(kills, dask_processes, X, undisturbed):
     local, in_memory = fit(X)
     np.testing.assert_allclose(undisturbed[0], local, rtol=1e-8, atol=1e-10)

@@ -171,7 +171,7 @@ def test_weights_missing_entries_and_restarts_agree_with_memory(form, tmp_path):
     X[rng.random((N, M)) < 0.05] = np.nan
     given = stored(X, tmp_path, form)
     whole = sp.csr_array(X) if form == "csr" else X
-    options = {"missing": "mask", "max_iter": 6, "tol": 0.0, "init": "random", "random_state": 0}
+    options = {"missing": "mask", "max_iter": 3, "tol": 0.0, "init": "random", "random_state": 0}
     found = NMF(3, n_init=2, **options).fit(given, sample_weight=weights)
     expected = NMF(3, n_init=2, **options).fit(whole, sample_weight=weights)
     np.testing.assert_allclose(found.components_, expected.components_, atol=1e-8)

@@ -33,7 +33,7 @@ def test_intervals_cover_what_was_planted_about_as_often_as_they_say(method):
     for seed in range(2):
         X, deviations, W, H = planted(seed=seed)
         model = fitted(X, deviations)
-        errors = estimate_errors(model, X, uncertainty=deviations, method=method, n_resamples=60, rng=seed)
+        errors = estimate_errors(model, X, uncertainty=deviations, method=method, n_resamples=40, rng=seed)
         assert (errors.H_low <= errors.H_high).all()
         order = scipy.optimize.linear_sum_assignment(-np.corrcoef(errors.H, H)[:2, 2:])[1]
         scale = errors.W.mean(axis=0) / W[:, order].mean(axis=0)
@@ -98,7 +98,7 @@ def test_without_uncertainties_the_noise_is_that_of_the_residuals():
     X, _, _, _ = planted(noise=0.0)
     X = X + 0.2 * rng.normal(size=X.shape)
     model = NMF(2, negative="keep", random_state=0, max_iter=1000).fit(X)
-    options = {"n_resamples": 60, "rng": 0}
+    options = {"n_resamples": 40, "rng": 0}
     known = estimate_errors(model, X, uncertainty=np.full(X.shape, 0.2), **options)
     estimated = estimate_errors(model, X, **options)
     ratio = np.mean(estimated.H_high - estimated.H_low) / np.mean(known.H_high - known.H_low)

@@ -52,28 +52,10 @@ def test_consistency(in_place, monkeypatch, init, solver, alpha_W, alpha_H):
         suite.test_non_negative_factorization_consistency(init, solver, alpha_W, alpha_H)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "test_non_negative_factorization_checking",
-        "test_nmf_non_negative_factorization_n_components_auto",
-        "test_nmf_n_components_auto_no_h_update",
-        "test_nmf_w_h_not_used_warning",
-    ],
-)
-def test_tests_without_parameters(in_place, name):
-    getattr(suite, name)()
-
-
-@pytest.mark.parametrize("container", [pytest.param(sp.csr_matrix, marks=pytest.mark.slow), sp.csr_array])
-@pytest.mark.parametrize("name", ["test_nmf_multiplicative_update_sparse", "test_nmf_negative_beta_loss"])
-def test_tests_of_sparse_data(in_place, name, container):
-    getattr(suite, name)(container)
-
-
-@pytest.mark.parametrize("solver", ["cd", pytest.param("mu", marks=pytest.mark.slow)])
-def test_the_objective_decreases_in_every_iteration(in_place, solver):
-    suite.test_nmf_decreasing(solver)
+# The tests that pass with the words of our errors are in `tests/downstream`.
+def test_wrong_parameters_are_refused(in_place):
+    suite.test_non_negative_factorization_checking()
+    suite.test_nmf_negative_beta_loss(sp.csr_array)
 
 
 def test_factors_of_another_dtype_are_refused(in_place):

@@ -200,7 +200,7 @@ def test_signed_features():
 def test_integer_weights_count_like_repetitions(noisy, init, form):
     # On dask a few rows are a chunk, and every pass is a graph of all chunks.
     few = form == "dask"
-    X = noisy.X[: 250 if few else 500]
+    X = noisy.X[:250]
     weights = np.random.default_rng(1).integers(0, 4, size=len(X))
     options = {"init": init, "random_state": 0, "max_iter": 4 if few else 8, "tol": 0}
     one = PurificationNMF(8, **options).fit(as_container(X, form), sample_weight=weights)

@@ -8,6 +8,7 @@ from reproduction.studies.communities_graphs import FAMILIES
 from tests.papers.quick_runs import quick_records, verdicts
 
 
+@pytest.mark.slow
 def test_communities_have_every_method_on_a_small_graph():
     records = quick_records("studies/communities")
     assert {record["method"] for record in records if "method" in record} == set(communities.METHODS)

@@ -99,7 +99,7 @@ def test_unbiased_noise(planted):
 def test_adversarial_noise_costs_at_most_in_proportion(planted, kind):
     errors = []
     for level in (0.1, 0.3):
-        data, init = planted(n_samples=20000, noise=kind, noise_level=level)
+        data, init = planted(n_samples=8000, noise=kind, noise_level=level)
         result = purify_with_truth(data.X, init, truth=data.H)
         errors.append(result.history["normalized_error"][-1])
         assert errors[-1] <= 2 * level
@@ -109,7 +109,7 @@ def test_adversarial_noise_costs_at_most_in_proportion(planted, kind):
 def test_without_the_relu_it_fails():
     # Decoded without it, weights are M^-1 x*, and 2 r Cov(y, x) is A* M^-T: every rotation M is a fixed point
     # of the published update, and every M at all is one of the regression.
-    data = purification_data(20000, 60, 10, sparsity=2, rng=0)
+    data = purification_data(10000, 60, 10, sparsity=2, rng=0)
     skew = np.triu(np.random.default_rng(0).uniform(0.01, 0.03, (10, 10)), 1)
     rotation = scipy.linalg.expm(skew - skew.T)
     init = rotation.T @ data.H

@@ -38,15 +38,19 @@ SLOW = (
 
 
 def parametrize_with_options(first, *others):
-    """Parametrize with all checks of the first estimator, and with those of numbers for the others."""
+    """Parametrize with all checks of the first estimator, and those of numbers for the others in turn."""
     every = parametrize_with_checks([first, *others])
     names, cases = every.args
     kept = []
     for case in cases:
         estimator, check = getattr(case, "values", case)
         name = getattr(check, "func", check).__name__
-        if name in SLOW and type(first) is not NMF:
-            case = pytest.param(estimator, check, marks=[pytest.mark.slow, *getattr(case, "marks", ())])
-        if estimator is first or name in OF_NUMBERS:
-            kept.append(case)
+        if estimator is first:
+            slow = name in SLOW and type(first) is not NMF
+        elif name in OF_NUMBERS:
+            slow = estimator is not others[OF_NUMBERS.index(name) % len(others)]
+        else:
+            continue
+        marks = [pytest.mark.slow] if slow else []
+        kept.append(pytest.param(estimator, check, marks=[*marks, *getattr(case, "marks", ())]))
     return pytest.mark.parametrize(names, kept, **every.kwargs)

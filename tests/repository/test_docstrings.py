@@ -98,10 +98,13 @@ def _without_comments(monkeypatch):
     monkeypatch.setattr(numpydoc.validate.Validator, "source_file_def_line", None)
 
 
-def test_docstrings_in_outline():
-    names = [name for module in modules() for name, _ in definitions(module)]
+def test_docstrings_in_outline(monkeypatch):
+    # No code of these asks for it, and it parses every function.
+    monkeypatch.setattr(numpydoc.validate.Validator, "method_returns_something", False)
+    names = {name for module in modules() for name, _ in definitions(module)}
     assert len(names) > 1000
-    assert [problem for name in names for problem in complaints(name, EVERYWHERE)] == []
+    others = names - names_for_users().keys()
+    assert [problem for name in others for problem in complaints(name, EVERYWHERE)] == []
 
 
 def test_docstrings_for_users():

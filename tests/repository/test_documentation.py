@@ -16,7 +16,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 # Their code takes a second a page and more; `make docs` runs it too.
 LONG = {
     "topics", "audio", "single-cells", "separable", "hyperspectral", "purification", "rank", "cones",
-    "min-volume", "cluster", "consensus", "signatures",
+    "min-volume", "cluster", "consensus", "signatures", "uncertainties", "data",
 }  # fmt: skip
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

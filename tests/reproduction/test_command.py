@@ -50,8 +50,16 @@ def summarize(records):
 
 
 @pytest.fixture
-def world(monkeypatch, tmp_path):
+def drawn():
+    """Let figures be drawn, which takes most of the time."""
+
+
+@pytest.fixture
+def world(monkeypatch, tmp_path, request):
     """An experiment of four trials (two quick ones) that notes what it was asked, and can be interrupted."""
+    if "drawn" not in request.fixturenames:
+        monkeypatch.setattr("reproduction.page.curve_panels", lambda *given, **options: "")
+        monkeypatch.setattr("reproduction.page.picture_grid", lambda *given, **options: b"")
     asked: list[int] = []
     faults: dict[int, BaseException] = {}
 
@@ -92,7 +100,7 @@ def test_near_names_are_told(capsys, monkeypatch):
     assert f"Did you mean '{NAME}'" in capsys.readouterr().err
 
 
-def test_a_run_writes_records_page_and_figures(world, capsys):
+def test_a_run_writes_records_page_and_figures(drawn, world, capsys):
     assert reproduce() == 0
     assert capsys.readouterr().out.strip().endswith("index.md")
     lines = [json.loads(line) for line in world.records.read_text().splitlines()]

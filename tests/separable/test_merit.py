@@ -120,6 +120,7 @@ def minimum_by_linear_programming(X, lam):
     return 0.5 * np.sum((X.T - X.T @ C) ** 2) + lam * C.max(axis=1).sum()
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("lam", [0.02, 0.3])
 def test_the_exact_solver_reaches_the_minimum_and_bounds_it(lam, rng):
     X = np.vstack([np.eye(3), rng.dirichlet(np.ones(3), 9)]) @ rng.random((3, 5))

@@ -34,6 +34,7 @@ def points(seed):
     return X * rng.uniform(0.2, 5, size=(70, 1))
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("form", MAIN_FORMS)
 @pytest.mark.parametrize("seed", [0, 3])
 def test_picks_are_those_by_hand(form, seed):

@@ -109,7 +109,7 @@ class ChunkedMatrix(BlockedMatrix):
     def _cluster(self) -> Cluster | None:
         """The chunks on the workers of the current cluster, loaded on first use; None without a cluster."""
         # Where Dask would compute: a method of the client, or a function of its own.
-        client = getattr(dask.base.get_scheduler(collections=[self.array]), "__self__", None)
+        client: Any = getattr(dask.base.get_scheduler(collections=[self.array]), "__self__", None)
         if type(client).__module__.partition(".")[0] != "distributed":
             return None
         held = self._held

@@ -181,14 +181,16 @@ class NumberOfAnchors:
             number = float(curve[k - 1])
             return Statement("number-of-anchors", sentence, number, None, Verdict.HOLDS, quantities)
         shown = ", ".join(f"{number + 1}: {size:.3g}" for number, size in enumerate(curve[: k + 3]))
-        others = np.delete(self.bends, k - 2) if k > 1 else self.bends
-        clear = k > 1 and self.bends[k - 2] >= CLEAR_BEND * max(float(others.max(initial=0.0)), 0.0)
-        ratio = float(self.bends[k - 2] / others.max()) if k > 1 and others.max(initial=0.0) > 0 else None
+        at = slice(max(k - 2, 0), k - 1)
+        own, others = self.bends[at], np.delete(self.bends, at)
+        most = float(others.max(initial=0.0))
+        clear = bool((own >= CLEAR_BEND * most).any())
+        ratio = float(own[0] / most) if len(own) and most > 0 else None
         sentence = f"Residual by the number of anchors: {shown}, ... "
         sentence += (
             f"The curve bends most at {k}, which does not prove that number."
             if clear
-            else f"No number stands out; the curve bends most at {k}."
+            else f"No number stands out; the curve {'bends most' if len(own) else 'ends'} at {k}."
         )
         verdict = Verdict.NOT_VERIFIABLE if clear else Verdict.FAILS
         return Statement("number-of-anchors", sentence, ratio, CLEAR_BEND, verdict, quantities)

@@ -42,8 +42,6 @@ def test_solo_recordings_separate_what_always_sounds_together(tmp_path):
     # In the order of the training recordings.
     assert all(np.corrcoef(TRUE[at], found[at])[0, 1] > 0.99 for at in (0, 1))
     np.testing.assert_array_equal(model.separate(MIXTURE), found)
-    again = SourceSeparation(n_components=16, **FAST).fit_separate(MIXTURE, RATE, training=SOLOS)
-    np.testing.assert_array_equal(again, found)
     model.save(tmp_path / "model.npz")
     loaded = load(tmp_path / "model.npz")
     assert loaded.source_names_ == ("low", "high")
@@ -70,7 +68,7 @@ def test_a_source_without_training_is_the_rest():
 
 
 def test_notes_that_no_solo_has_belong_to_the_source_that_sounds_alike():
-    t = np.arange(3 * RATE) / RATE
+    t = np.arange(2 * RATE) / RATE
 
     def notes(pitches):
         gates = np.stack([(t // 0.25 % len(pitches)) == at for at in range(len(pitches))])

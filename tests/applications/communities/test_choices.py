@@ -17,9 +17,9 @@ from nonneg.metrics import averaged_rank_correlation
 ESTIMATES = {"eigengap", "non-backtracking"}
 
 
-@pytest.mark.parametrize(("k", "between"), [(3, 4.0), (4, 5.0)])
-def test_communities_that_avoid_themselves_are_left_to_pure_nodes(k, between):
-    apart = mixed_membership_graph(500, k, mean_degree=100, alpha=0.2, between=between, rng=1)
+def test_communities_that_avoid_themselves_are_left_to_pure_nodes():
+    k = 3
+    apart = mixed_membership_graph(500, k, mean_degree=100, alpha=0.2, between=4.0, rng=1)
     model = MixedMembership(k).fit(apart.adjacency)
     # NMF starts from communities that hold together.
     assert model.method_ == "regularized-spa"
@@ -56,8 +56,8 @@ def test_nmf_is_used_where_hidden_edges_do_not_tell():
 
 @pytest.mark.parametrize(
     ("n", "k", "degree", "options"),
-    [(400, 3, 40, {}), (500, 5, 60, {}), (400, 3, 80, {"between": 4.0})],
-    ids=["three", "five", "disassortative"],
+    [(500, 5, 60, {}), (400, 3, 80, {"between": 4.0})],
+    ids=["five", "disassortative"],
 )
 def test_the_planted_number_is_found(n, k, degree, options, tmp_path):
     planted = mixed_membership_graph(n, k, mean_degree=degree, alpha=0.15, rng=3, **options)

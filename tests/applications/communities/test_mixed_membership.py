@@ -67,9 +67,9 @@ def test_noisy_graphs_are_recovered_better_than_by_chance():
 OTHERS = tuple({"method": name} for name in ("spa", "spoc", "nmf", "poisson", "regularized-spa"))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [1, 2])
 def test_the_default_is_near_the_best_where_merit_as_published_was_not(seed):
-    # Rank correlations of MERIT: .754, .516, .538, .738.
+    # Rank correlations of MERIT: .516, .538.
     planted = mixed_membership_graph(1000, 4, mean_degree=30, rng=seed)
     found = MixedMembership(4).fit_transform(planted.adjacency)
     assert averaged_rank_correlation(planted.memberships, found) > 0.73
@@ -78,7 +78,7 @@ def test_the_default_is_near_the_best_where_merit_as_published_was_not(seed):
 @pytest.mark.parametrize(
     "kind",
     [
-        {"alpha": 0.2},
+        pytest.param({"alpha": 0.2}, marks=pytest.mark.slow),
         pytest.param({"alpha": [0.1, 0.2, 0.4], "n_pure": 5}, marks=pytest.mark.slow),
         pytest.param({"alpha": 0.8, "n_pure": 5}, marks=pytest.mark.slow),
         {"alpha": 0.2, "degree_parameters": np.exp(0.7 * np.random.default_rng(5).standard_normal(300))},

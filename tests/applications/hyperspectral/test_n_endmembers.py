@@ -64,7 +64,7 @@ def test_estimates_that_disagree_are_no_number():
 
 
 def test_the_number_is_used_where_estimates_agree(tmp_path):
-    scene = scene_like(40, 60, 80, n_materials=4, snr=30, rng=0).X.reshape(40, 60, 80)
+    scene = scene_like(30, 40, 80, n_materials=4, snr=30, rng=0).X.reshape(30, 40, 80)
     model = Unmixing(random_state=0).fit(scene)
     assert model.n_endmembers_ == 4
     assert list(model.n_endmembers_estimates_.values()).count(4) >= 2

@@ -99,7 +99,7 @@ def test_a_mapped_scene_is_not_held_in_memory(tmp_path, monkeypatch):
     for row in range(shape[0]):
         scene[row] = np.random.default_rng(row).dirichlet(np.full(3, 0.2), shape[1]) @ spectra
     scene.flush()
-    model = Unmixing(3, random_state=0).fit(scene[:20])  # what is loaded once is loaded
+    model = Unmixing(3, random_state=0).fit(scene[:1])  # what is loaded once is loaded
     del scene
     tracemalloc.start()
     model.fit(read_cube(tmp_path / "big.npy"))
@@ -232,15 +232,15 @@ def test_exchanges_explain_the_pavia_crop_better_than_extreme_pixels():
 
 
 def test_every_candidate_has_its_number_and_the_smallest_is_kept():
-    scene = scene_like(25, 40, n_bands=50, n_materials=4, snr=30, rng=0)
-    model = Unmixing(4, random_state=0).fit(scene.X.reshape(25, 40, 50))
+    scene = scene_like(20, 30, n_bands=50, n_materials=4, snr=30, rng=0)
+    model = Unmixing(4, random_state=0).fit(scene.X.reshape(20, 30, 50))
     statement = model.certificate_["candidates"]
     assert len(statement.quantities) == 18
     assert statement.number == min(statement.quantities.values())
     assert model.result_.details["candidates"] == dict(statement.quantities)
     # The number is the mean relative residual of the pixels, of which all up to 1000 judge, after exchanges
     # that solve only for the pixels that they change.
-    mixed = Unmixing(4, constraint="nonnegative", random_state=0).fit(scene.X.reshape(25, 40, 50))
+    mixed = Unmixing(4, constraint="nonnegative", random_state=0).fit(scene.X.reshape(20, 30, 50))
     assert statement.number == pytest.approx(mixed.residuals_.mean())
     assert spectral_angles(scene.H, model.endmembers_).min(axis=1).max() < 1.0
 
@@ -249,10 +249,10 @@ def test_mixed_purest_pixels_fail_and_minimum_volume_does_not_need_them():
     rng = np.random.default_rng(0)
     spectra = rng.random((4, 50))
     for purity, verdict in ((1.0, "holds"), (0.7, "fails")):
-        scene = scene_like(30, 40, n_bands=50, n_materials=4, purity=purity, rng=0)
+        scene = scene_like(20, 30, n_bands=50, n_materials=4, purity=purity, rng=0)
         X = scene.W @ spectra
         X = np.maximum(X + 0.01 * np.sqrt((X**2).mean()) * rng.standard_normal(X.shape), 0.0)
-        cube = X.reshape(30, 40, 50)
+        cube = X.reshape(20, 30, 50)
         model = Unmixing(4, random_state=0).fit(cube)
         assert model.certificate_["pure-pixels"].verdict == verdict
     smallest = Unmixing(4, method="min-volume").fit(cube)
@@ -262,8 +262,8 @@ def test_mixed_purest_pixels_fail_and_minimum_volume_does_not_need_them():
 
 @pytest.mark.parametrize("k", [2, 5, pytest.param(9, marks=pytest.mark.slow)])
 def test_endmembers_are_never_zero_nor_brighter_than_pixels(k):
-    scene = scene_like(30, 30, n_bands=30, n_materials=3, snr=20, rng=1)
-    cube = scene.X.reshape(30, 30, 30)
+    scene = scene_like(20, 20, n_bands=30, n_materials=3, snr=20, rng=1)
+    cube = scene.X.reshape(20, 20, 30)
     norms = np.linalg.norm(Unmixing(k, random_state=0).fit(cube).endmembers_, axis=1)
     assert norms.min() > 0
     assert norms.max() <= np.linalg.norm(cube, axis=2).max() * (1 + 1e-9)
@@ -281,7 +281,7 @@ def test_a_dim_endmember_is_said():
 
 
 def test_scale_does_not_matter():
-    scene = scene_like(20, 30, n_bands=30, n_materials=3, snr=30, rng=0).X.reshape(20, 30, 30)
+    scene = scene_like(12, 15, n_bands=30, n_materials=3, snr=30, rng=0).X.reshape(12, 15, 30)
     model = Unmixing(3, random_state=0)
     before = model.fit(scene).abundances_
     for scale in (2.0**40, 2.0**-40):

@@ -55,7 +55,7 @@ def test_exposures_are_those_of_maximum_likelihood():
 
 
 def test_the_cohort_helps_where_mutations_are_few():
-    counts, reference, active, _ = planted(40, n_tumors=80)
+    counts, reference, active, _ = planted(40, n_tumors=50)
     errors = {
         cohort: ((assign_signatures(counts, reference, cohort=cohort).exposures > 0) != active).sum()
         for cohort in (True, False)

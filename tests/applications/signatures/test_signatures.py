@@ -72,16 +72,16 @@ def test_the_number_has_the_lowest_akaike_criterion():
     signatures = 0.5 * rng.dirichlet(np.full(96, 0.15), size=6) + 0.5 * rng.dirichlet(np.ones(96))
     counts = rng.poisson(((rng.random((60, 6)) < 0.5) * rng.gamma(1.0, 800.0, size=(60, 6))) @ signatures)
     counts = counts[counts.sum(axis=1) > 0]
-    model = MutationalSignatures(range(2, 9), n_init=6, random_state=0).fit(counts)
+    model = MutationalSignatures([2, 5, 6, 7], n_init=6, random_state=0).fit(counts)
     assert model.n_signatures_ == 6
     assert match_components(signatures, model.signatures_).cosines.min() > 0.95
     deviance = 2 * kl_div(counts, model.exposures_ @ model.signatures_).sum()
     criterion = deviance + 2 * 6 * (len(counts) + 95)
     shown = dict(each.split(": ") for each in model.rank_reason_[:-1].split("Criteria: ")[1].split(", "))
-    assert list(shown) == [str(k) for k in range(2, 9)]
+    assert list(shown) == ["2", "5", "6", "7"]
     assert float(shown["6"]) == pytest.approx(criterion, rel=1e-3)
     assert "range ends" not in model.rank_reason_
-    assert "6 signatures have the lowest" in model.use_rank(3, counts).use_rank(4, counts).rank_reason_
+    assert "6 signatures have the lowest" in model.use_rank(5, counts).use_rank(7, counts).rank_reason_
 
 
 def test_a_range_that_ends_too_early_says_so():
@@ -119,7 +119,7 @@ def test_intervals_hold_the_uncertainty_of_counts_and_signatures():
     assert (low <= high).all()
     inside = np.mean((low[:, order] <= exposures) & (exposures <= high[:, order]))
     assert 0.77 < inside < 0.97
-    narrow = model.exposure_intervals(counts, n_bootstrap=60, level=0.5)
+    narrow = model.exposure_intervals(counts, n_bootstrap=20, level=0.5)
     assert np.mean(narrow[1] - narrow[0]) < np.mean(high - low)
     # A model that holds no signatures of restarts knows the counts' uncertainty alone, and says so.
     before = copy.copy(model)

@@ -82,13 +82,13 @@ def test_algorithm_1_is_the_reference_version():
 
 def test_greedy_clusters_of_separate_cones_solve_equation_13():
     # Of all clusterings into three, none has a smaller largest size angle.
-    X = circular_cones(7, 30, 3, size_angle=0.2, rng=5).X
+    X = circular_cones(6, 30, 3, size_angle=0.2, rng=5).X
     result = cone_rank_one(X, 3)
     assert cone_separation(result.basis, result.size_angles).holds
     data = as_data_matrix(X)
     angles = [
         size_angles(data, np.array((0, *labels)), 3).angles.max()
-        for labels in product(range(3), repeat=6)
+        for labels in product(range(3), repeat=5)
         if {1, 2} <= set(labels) and labels.index(1) < labels.index(2)  # their names do not matter
     ]
     assert result.size_angles.max() == pytest.approx(min(angles), rel=1e-6)
