@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import io
 import json
 import os
@@ -123,6 +124,7 @@ def test_sparse_and_missing_data(tmp_path):
     [
         ("a,b\n1,2\n3,x\n", [], "line 3, column 2 ('b')"),
         ("1,\n3,4\n", [], "--missing mask"),
+        ("a,b,\n1,2,\n3,4,\n", [], "leave the column out with --drop unnamed_2"),
         ("1,2\n3,4\n", ["--image-shape", "2x2"], "needs 4 features, but the data have 2"),
         ("1,2\n3,4\n", ["--device", "gpu"], "device='gpu' (--device) is not a device"),
     ],
@@ -150,6 +152,17 @@ def test_stale_files_of_an_earlier_fit_go_and_foreign_ones_stay(csv_file, array_
     (folder / "result.json").write_text(json.dumps(record))
     assert fit(array_file, folder) == 0
     assert csv_file.exists()
+
+
+def test_a_file_that_no_run_wrote_is_never_replaced(csv_file, tmp_path, capsys):
+    data = csv_file.rename(tmp_path / "W.csv")
+    content = data.read_text()
+    for _ in range(2):
+        assert fit(data, tmp_path) == 0
+        assert data.read_text() == content
+        assert f"{tmp_path} has files of the same names" in capsys.readouterr().err
+    assert listing(tmp_path) == ["W.csv", "fit-results"]
+    assert record_of(tmp_path / "fit-results")["data"]["shape"] == [5, 3]
 
 
 @pytest.mark.parametrize("stage", ["numpy.lib.format.write_array", "pathlib.Path.write_text"])
@@ -182,13 +195,21 @@ def test_json_is_alone_on_standard_output(array_file, tmp_path, capsys):
     assert "2 components explain" in shown.err
 
 
-def test_a_dash_is_standard_input(csv_file, tmp_path, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(csv_file.read_bytes())))
+@pytest.mark.parametrize(
+    ("content", "code", "said"),
+    [
+        (b"a,b\n1,2\n3,4\n5,7\n", 0, "read stdin.csv: 3 samples x 2 features"),
+        (gzip.compress(b"a,b\n1,2\n3,4\n5,7\n"), 0, "read stdin.csv.gz: 3 samples x 2 features"),
+        (b"a,b\n1,2\n3,x\n", 2, "nonneg: error: standard input: line 3, column 2"),
+    ],
+    ids=["plain", "gzip", "wrong"],
+)
+def test_a_dash_is_standard_input(content, code, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
     monkeypatch.chdir(tmp_path)
-    assert main(["fit", "-", "-k", "2", "--quiet"]) == 0
-    data = record_of(tmp_path / "stdin-nmf")["data"]
-    assert data["source"] == "stdin.csv"
-    assert data["shape"] == [5, 3]
+    assert main(["fit", "-", "-k", "2"]) == code
+    assert said in capsys.readouterr().err
+    assert (tmp_path / "stdin-nmf" / "result.json").exists() is not bool(code)
 
 
 @pytest.mark.parametrize("found", [True, False])
@@ -245,3 +266,16 @@ def test_uncertainties_give_q_and_scaled_residuals(tmp_path, capsys):
     wrong = ["--uncertainty", str(tmp_path / "other.csv"), "--negative", "keep"]
     assert fit(tmp_path / "con.csv", tmp_path / "wrong", *wrong) != 0
     assert "columns of --uncertainty" in capsys.readouterr().err
+    row = (tmp_path / "unc.csv").read_text().splitlines()[4].split(",")
+    found = []
+    for mark, more in (("inf", []), ("", ["--missing", "mask"])):  # an entry that does not count
+        text = (tmp_path / "unc.csv").read_text()
+        (tmp_path / "one.csv").write_text(text.replace(",".join(row), ",".join([*row[:3], mark, *row[4:]])))
+        assert (
+            fit(tmp_path / "con.csv", folder, "--uncertainty", str(tmp_path / "one.csv"), *words[2:], *more)
+            == 0
+        )
+        found.append(record_of(folder)["result"]["loss"])
+    S[3, 2] = np.inf
+    expected = NMF(2, negative="keep", random_state=0).fit(X, uncertainty=S).result_.loss
+    assert found == pytest.approx([expected] * 2, rel=1e-6)

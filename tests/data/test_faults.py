@@ -141,28 +141,6 @@ def test_kills_during_the_last_encoding_and_transform(dask_processes, X):
 
 
 @pytest.mark.slow
-def test_a_worker_that_comes_back_gets_its_part(dask_processes, X):
-    from nonneg.data import as_data_matrix
-
-    data = as_data_matrix(chunked(X))
-    expected = X.T @ X[:, :2]
-    W = data.to_sample_array(X[:, :2])
-    np.testing.assert_allclose(data.transposed_times(W), expected, rtol=1e-10)
-    before = set(data._held.places)
-    kill(dask_processes, 0)
-    np.testing.assert_allclose(data.transposed_times(W), expected, rtol=1e-10)
-    dask_processes.wait_for_workers(2, timeout=120)
-    for _ in range(50):
-        np.testing.assert_allclose(data.transposed_times(W), expected, rtol=1e-10)
-        if len(set(data._held.places)) == 2 and None not in data._held.places:
-            break
-        time.sleep(0.1)
-    places = data._held.places
-    assert set(places) - before, "the worker that joined holds no chunks"
-    assert min(places.count(place) for place in set(places)) >= len(places) // 2
-
-
-@pytest.mark.slow
 def test_a_moment_without_workers_changes_no_digit(X):
     """The only worker is killed in the middle of the fit, and once more when W waits there."""
     from benchmarks.cluster import cluster

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn import decomposition
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -195,12 +195,6 @@ def test_inverse_transform(low_rank):
     np.testing.assert_array_equal(model.inverse_transform(W), W @ model.components_)
     np.testing.assert_allclose(model.inverse_transform(sparse.csr_array(W)), W @ model.components_)
     assert model.inverse_transform([[1.0, 0, 0, 0]]).shape == (1, 40)
-
-
-def test_methods_before_fit_say_so(low_rank):
-    for method in ("transform", "inverse_transform", "certify"):
-        with pytest.raises(NotFittedError):
-            getattr(NMF(), method)(low_rank)
 
 
 def test_in_a_pipeline_and_a_search(digits):

@@ -14,8 +14,6 @@ from nonneg import metrics, purify
 from nonneg.datasets import purification_data
 from nonneg.exceptions import InvalidParameterError
 
-LARGE = {"n_samples": 8000, "n_features": 500, "n_components": 50, "sparsity": 5}
-
 
 @pytest.mark.parametrize("weights", ["binary", "uniform", "heavy"])
 def test_without_noise_the_features_are_recovered(planted, weights):
@@ -30,15 +28,6 @@ def test_without_noise_the_features_are_recovered(planted, weights):
     found = metrics.mixing(data.H, result.H)
     assert found.e_norm <= 1e-6
     assert found.n_norm <= 1e-6
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("weights", ["binary", "uniform"])
-def test_without_noise_at_the_larger_size(planted, weights):
-    data, init = planted(weights=weights, **LARGE)
-    n_iter = 25 if weights == "binary" else 40
-    result = purify_with_truth(data.X, init, truth=data.H, tol=1e-11, max_iter=n_iter)
-    assert result.history["e_norm"][-1] <= (1e-10 if weights == "binary" else 1e-6)
 
 
 def test_the_rate_is_geometric(planted):

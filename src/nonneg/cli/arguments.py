@@ -25,17 +25,32 @@ def positive_number(text: str) -> float:
     return number
 
 
-def count(text: str) -> int:
-    """Read a positive integer."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected an integer of at least 1, got {text!r}")
+def count(text: str, least: int = 1) -> int:
+    """Read an integer of at least 1."""
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"expected an integer of at least {least}, got {text!r}")
     return int(text)
 
 
-def numbers(text: str) -> int | str | list[int]:
-    """Read a number, a range that includes its end or a list to choose from, or "auto"."""
-    if text == "auto":
-        return text
+def count_or_auto(text: str) -> int | str:
+    """Read a positive integer, or "auto"."""
+    return text if text == "auto" else count(text)
+
+
+def several(text: str) -> int:
+    """Read an integer of at least 2."""
+    return count(text, 2)
+
+
+def seed(text: str) -> int:
+    """Read what NumPy's generators take."""
+    if not text.isdecimal() or int(text) >= 1 << 32:
+        raise argparse.ArgumentTypeError(f"expected an integer from 0 to {(1 << 32) - 1}, got {text!r}")
+    return int(text)
+
+
+def numbers(text: str) -> int | list[int]:
+    """Read a number, a range that includes its end or a list to choose from."""
     try:
         listed = [int(part) for part in re.split("[:,]", text)]
         if ":" in text:
@@ -45,18 +60,22 @@ def numbers(text: str) -> int | str | list[int]:
         listed = []
     if not listed or min(listed) < 1:
         raise argparse.ArgumentTypeError(
-            f"expected an integer of at least 1, a range such as 5:15, a list such as 5,7,9 or 'auto', got "
-            f"{text!r}"
+            f"expected an integer of at least 1, a range such as 5:15 or a list such as 5,7,9, got {text!r}"
         )
     return listed[0] if len(listed) == 1 else listed
+
+
+def numbers_or_auto(text: str) -> int | str | list[int]:
+    """Read what `numbers` reads, or "auto"."""
+    return text if text == "auto" else numbers(text)
 
 
 def named_counts(text: str) -> tuple[str, list[int]]:
     """Read a name and positive integers."""
     name, sign, listed = text.partition("=")
-    places = numbers(listed) if sign and name.strip() else "auto"
-    if isinstance(places, str):
+    if not sign or not name.strip():
         raise argparse.ArgumentTypeError(f"expected a name and numbers such as drums=1,3,5, got {text!r}")
+    places = numbers(listed)
     return name.strip(), [places] if isinstance(places, int) else places
 
 
@@ -70,14 +89,17 @@ def image_shape(text: str) -> tuple[int, int]:
 
 _VALUES: dict[str, Any] = {
     "N": count,
-    "K": numbers,
+    "I": int,
+    "K": count_or_auto,
+    "RANGE": numbers,
     "X": float,
     "P": positive_number,
+    "SEED": seed,
     **dict.fromkeys(("DIR", "FILE", "FILES", "MODEL", "EDGES"), Path),
 }
 """Kinds of values, by the word that stands for them in the help."""
 _COMMON = {
-    "--seed": "--seed I [0]: random seed (default: 0)",
+    "--seed": "--seed SEED [0]: random seed (default: 0)",
     "--n-jobs": "--n-jobs I: number of threads (default: all cores)",
     "--max-iter": "--max-iter N: maximum number of iterations",
     "--tol": "--tol X: tolerance of the stopping rule",
@@ -115,7 +137,7 @@ def declare(parser: argparse.ArgumentParser, text: str, kinds: Mapping[str, Any]
         if value and "|" in value:
             more["choices"] = value.split("|")
         elif value:
-            more |= {"metavar": value, "type": {"I": int}.get(value, _VALUES.get(value, str))}
+            more |= {"metavar": value, "type": _VALUES.get(value, str)}
         elif "[no-]" in flags:
             more |= {"action": argparse.BooleanOptionalAction, "default": None}
         else:

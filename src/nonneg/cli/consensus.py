@@ -21,7 +21,7 @@ OPTIONS = f"""
 file FILE: .h5ad, 10x .h5 or folder, .npy .npz .csv .tsv (.gz) .mtx .mat .parquet; counts
 
 [restarts]
--k/--ranks K [5:15]: a number, a range such as 5:15 (default), or a list such as 5,7,9
+-k/--ranks RANGE [5:15]: a number, a range such as 5:15 (default), or a list such as 5,7,9
 {RESTARTS}
 
 [consensus]
@@ -37,6 +37,7 @@ file FILE: .h5ad, 10x .h5 or folder, .npy .npz .csv .tsv (.gz) .mtx .mat .parque
 [output]
 {tables.H5AD}
 """
+KINDS: dict[str, Any] = {"restarts": arguments.several}
 
 
 def restart_parameters(options: argparse.Namespace) -> dict[str, Any]:

@@ -123,19 +123,21 @@ def _fit_transform(model: Any, X: Any, uncertainty: Any) -> Any:
 
 
 def _uncertainty(options: argparse.Namespace, table: Table) -> Any:
-    """Read the standard deviations, which must have the names of the data."""
+    """Read the standard deviations, which must have the names of the data; infinite where there is none."""
     if options.uncertainty is None:
         return None
+    import numpy as np
+
     from nonneg.data import DataMatrix
 
     if isinstance(table.X, DataMatrix) or options.scheduler is not None:
         raise UnsupportedInputError("--uncertainty needs data that fit in memory, on this machine.")
     same = {**vars(options), "file": options.uncertainty}
-    deviations = tables.read_input(argparse.Namespace(**same), signed=True)
+    deviations = tables.read_input(argparse.Namespace(**same), signed=True, infinite=True)
     for side in ("column", "row"):
         own, other = getattr(table, f"{side}_names"), getattr(deviations, f"{side}_names")
         if own is not None and other is not None and list(own) != list(other):
             raise InvalidDataError(
                 f"The {side}s of --uncertainty are not those of the data. Put them in the same order."
             )
-    return deviations.X
+    return np.where(np.isnan(deviations.X), np.inf, deviations.X)

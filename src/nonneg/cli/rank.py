@@ -12,8 +12,8 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x fold
 
 [search]
 --method NAME+: singular-value-ratio or cross-validation; may be repeated (default: both)
--k/--candidates K: a range such as 2:20, or a list such as 5,7,9 (default: from 2 to half of the smaller side,
-    at most 64)
+-k/--candidates RANGE: a range such as 2:20, or a list such as 5,7,9 (default: from 2 to half of the smaller
+    side, at most 64)
 --normalize l1|l2: scale samples to norm one first
 --scale max|std|sum: divide every column by its maximum, standard deviation or sum first
 --missing
@@ -39,8 +39,6 @@ def run(options: argparse.Namespace) -> None:
     if options.scale is not None:
         table = replace(table, X=scaled(table.X, options.scale))
     names = ("candidates", "normalize", "missing", "n_jobs")
-    if options.candidates == "auto":
-        options.candidates = None
     shown = arguments.chosen(options, *names, methods="method", rng="seed")
     others = arguments.chosen(options, "checkpoint") | {"verbose": int(not options.quiet)}
     comparison, seconds = terminal.timed(compare_ranks, table.X, **shown, **others)

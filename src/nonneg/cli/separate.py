@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nonneg.cli import arguments, terminal
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, OutputError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError
 
 if TYPE_CHECKING:
     from nonneg._typing import FloatArray
@@ -61,7 +61,6 @@ def run(options: argparse.Namespace) -> None:
     from nonneg.report import sounds
 
     folder = arguments.output_folder(options, options.files[0], "sources")
-    check_sound_folder(folder)
     first, *others = options.files
     recordings = [read_at(first, options.rate, options.seconds)]
     recordings += [read_at(path, recordings[0].rate, options.seconds) for path in others]
@@ -140,18 +139,6 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
         # From 0 as in Python; on the command line components begin at 1.
         params["grouping"] = {name: [number - 1 for number in own] for name, own in options.group}
     return params
-
-
-def check_sound_folder(folder: Path) -> None:
-    """Check before any work that no sounds would be replaced but those of an earlier run."""
-    from nonneg.report.record import earlier_files
-
-    strangers = sorted({path.name for path in folder.glob("*.wav")} - earlier_files(folder))
-    if strangers:
-        raise OutputError(
-            f"{folder / strangers[0]} exists and is not the result of an earlier run. Choose another folder "
-            "with -o."
-        )
 
 
 def add_sounds(record: Record, sounds: Sequence[Sound], parts: Sequence[FloatArray]) -> None:

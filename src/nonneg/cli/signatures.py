@@ -14,7 +14,7 @@ OPTIONS = f"""
 file FILE: .csv or .tsv (.gz): 96 mutation types (named as A[C>A]A) x tumors, or transposed
 
 [restarts]
--k/--ranks K: a number, a range such as 2:15, or a list such as 5,7,9 (default: 1:25, or to the number of
+-k/--ranks RANGE: a number, a range such as 2:15, or a list such as 5,7,9 (default: 1:25, or to the number of
     tumors)
 {RESTARTS}
 
@@ -23,6 +23,7 @@ file FILE: .csv or .tsv (.gz): 96 mutation types (named as A[C>A]A) x tumors, or
 --assign: extract no signatures, but find those of --reference that are active in each tumor
 --n-bootstrap N [100]: draws for the intervals of the exposures (default: 100)
 """
+KINDS: dict[str, Any] = {"restarts": arguments.several, "n_bootstrap": arguments.several}
 
 
 def run(options: argparse.Namespace) -> None:
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace) -> None:
         return
     model = MutationalSignatures(options.ranks, **restart_parameters(options))
     _, seconds = terminal.timed(model.fit, frame)
-    low, high = model.exposure_intervals(frame, n_bootstrap=max(options.n_bootstrap, 2))
+    low, high = model.exposure_intervals(frame, n_bootstrap=options.n_bootstrap)
     matches = None if reference is None else model.match(reference)
     samples = model.sample_names_
     numbers = [f"signature_{at}" for at in range(model.n_signatures_)]
@@ -72,9 +73,8 @@ def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, r
 
     if reference is None:
         raise InvalidParameterError("--assign needs --reference FILE, a table of known signatures.")
-    n_bootstrap = max(options.n_bootstrap, 2)
     result, seconds = terminal.timed(
-        assign_signatures, frame, reference, n_bootstrap=n_bootstrap, rng=options.seed
+        assign_signatures, frame, reference, n_bootstrap=options.n_bootstrap, rng=options.seed
     )
     used = [at for at, share in enumerate(result.prevalence) if share > 0]
     sides = (result.exposures, result.low, result.high, result.evidence)

@@ -68,8 +68,10 @@ def write_h5ad(options: argparse.Namespace, model: Any, W: Any, names: Sequence[
     return [options.write_h5ad]
 
 
-def read_input(options: argparse.Namespace, *, signed: bool = False, names: Sequence[str] = ()) -> Table:
-    """Read the file as the options say; `signed` accepts negative entries, `names` are known columns."""
+def read_input(
+    options: argparse.Namespace, *, signed: bool = False, infinite: bool = False, names: Sequence[str] = ()
+) -> Table:
+    """Read the file as the options say, with negative and infinite entries or not; `names` are known."""
     from nonneg.io import read_table
     from nonneg.report.words import counted
 
@@ -80,7 +82,7 @@ def read_input(options: argparse.Namespace, *, signed: bool = False, names: Sequ
     if options.transpose:
         table = table.transposed()
     else:
-        _check_entries(table, options, signed=signed)
+        _check_entries(table, options, signed=signed, infinite=infinite)
     if options.dtype is not None:
         table = replace(table, X=table.X.astype(options.dtype, copy=False))
     rows, columns = table.X.shape
@@ -192,14 +194,14 @@ def _listed(lists: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(name.strip() for words in lists or () for name in words.split(",") if name.strip())
 
 
-def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool) -> None:
+def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool, infinite: bool) -> None:
     """Reject missing, infinite and negative entries by line and column, before any work."""
     import numpy as np
     from scipy import sparse
 
     values = table.X.data if sparse.issparse(table.X) else table.X
     masked = getattr(options, "missing", None) == "mask"
-    lost = np.isinf(values) if masked else ~np.isfinite(values)
+    lost = (np.isnan(values) & (not masked)) | (np.isinf(values) & (not infinite))
     bad = lost if lost.any() or signed else values < 0
     if not bad.any():
         return

@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nonneg.exceptions import MissingDependencyError
+from nonneg.exceptions import MissingDependencyError, NonnegError
 
 if TYPE_CHECKING:
     from nonneg.report.record import Record
 
 Result = TypeVar("Result")
+_GZIP = b"\x1f\x8b"  # with which compressed files begin
 # All but tab and line feed.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -76,18 +77,25 @@ def open_report() -> None:
 @contextmanager
 def standard_input_as_file(options: argparse.Namespace) -> Iterator[None]:
     """Put what comes by standard input into a file where the name of a file is `-`."""
-    standard = {name: value for name, value in vars(options).items() if value in (Path("-"), [Path("-")])}
+    standard = {
+        name: value
+        for name, value in vars(options).items()
+        if name != "output" and value in (Path("-"), [Path("-")])
+    }
     if not standard:
         yield
         return
     content = sys.stdin.buffer.read()
     suffix = ".txt" if options.command in ("topics", "communities") else ".csv"
     with tempfile.TemporaryDirectory(prefix="nonneg-") as folder:
-        path = Path(folder) / f"stdin{suffix}"
+        path = Path(folder) / f"stdin{suffix}{'.gz' * content.startswith(_GZIP)}"
         path.write_bytes(content)
         for name, value in standard.items():
             setattr(options, name, [path] if isinstance(value, list) else path)
-        yield
+        try:
+            yield
+        except NonnegError as error:  # which names a file that the user has never seen
+            raise type(error)(str(error).replace(str(path), "standard input")) from error
 
 
 def _write(text: str) -> None:
@@ -182,6 +190,9 @@ def finish(folder: Path, record: Record, *, page: bool = True, others: Sequence[
         except BaseException as error:  # the fit may have taken hours: its results are written first
             failure = error
         files = write_run(folder, record, text)
+    if files[0].parent != folder:
+        note(f"note: {folder} has files of the same names, which no run wrote; they were not replaced")
+        folder = files[0].parent
     outcome.files = [*files, *others]
     if isinstance(failure, MissingDependencyError):
         note(f"note: no report was written. {failure}")

@@ -15,8 +15,8 @@ OPTIONS = """
 files FILES*: text files or folders (.txt .md .rst), .csv .tsv or .jsonl files with a column of texts, or a
     document-term matrix (.npz .mtx .npy .mat .csv ...)
 --stdlib: use the docstrings of Python's standard library
--k/--topics K: number of topics; auto: recommend one; 5,10,20: recommend one of these (default: auto, or the
-    number of --anchors)
+-k/--topics RANGE: number of topics; auto: recommend one; 5,10,20: recommend one of these (default: auto, or
+    the number of --anchors)
 
 [documents]
 --text-column NAME: column of a table, or key of JSON lines, that contains the texts
@@ -38,6 +38,7 @@ files FILES*: text files or folders (.txt .md .rst), .csv .tsv or .jsonl files w
 --n-jobs
 --checkpoint
 """
+KINDS: dict[str, Any] = {"topics": arguments.numbers_or_auto}
 
 
 def run(options: argparse.Namespace) -> None:

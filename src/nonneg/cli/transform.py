@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> None:
     if kind == "a table":
         record, copies = _of_table(model, path, options)
     elif kind == "sound files":
-        record = _of_sounds(model, folder, options)
+        record = _of_sounds(model, options)
     else:
         record = (_of_texts if kind == "texts" else _of_cube)(model, path, options)
     record.details["model"] = {"source": str(path), "class": name}
@@ -277,14 +277,13 @@ def _of_cube(model: Any, path: Path, options: argparse.Namespace) -> Record:
     return record
 
 
-def _of_sounds(model: Any, folder: Path, options: argparse.Namespace) -> Record:
+def _of_sounds(model: Any, options: argparse.Namespace) -> Record:
     """Return the sources of recordings."""
     from nonneg.cli import separate
     from nonneg.report.record import Record
     from nonneg.report.sounds import energy_shares
     from nonneg.report.words import entries_of
 
-    separate.check_sound_folder(folder)
     sounds = [separate.read_at(path, model.rate_) for path in options.files]
     sources, seconds = terminal.timed(lambda: [model.separate(sound.samples) for sound in sounds])
     entries = entries_of(name=model.source_names_, energy_share=energy_shares(sources))

@@ -380,7 +380,7 @@ def rank_of(model: Any, data: DataMatrix, W: Any = None, H: Any = None, **option
             return int(np.shape(factor)[axis])
     if data.is_weighted:
         raise UnsupportedInputError(
-            "The number of components cannot be estimated from entries with weights. Pass n_components."
+            "The number of components cannot be estimated from entries with weights. Pass n_components (-k)."
         )
     from nonneg.rank_selection.comparison import automatic_rank  # most fits do not need it
 

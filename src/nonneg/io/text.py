@@ -187,10 +187,10 @@ def _number(cell: str, *, decimal_comma: bool) -> float | None:
 
 
 def _unique(names: Iterable[str]) -> list[str]:
-    """Number names that occur more than once, as pandas does: sales, sales.1, sales.2."""
+    """Number names that occur more than once, as pandas does: sales, sales.1, sales.2; name the others."""
     seen: Counter[str] = Counter()
     unique = []
-    for name in names:
+    for name in (name or f"unnamed_{at}" for at, name in enumerate(names)):
         unique.append(f"{name}.{seen[name]}" if seen[name] else name)
         seen[name] += 1
     return unique
