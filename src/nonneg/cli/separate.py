@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OPTIONS = """
 files FILE+: sound files: .wav .flac .ogg ...; several are recordings of the same piece, aligned sample by
     sample
--k/--sources N: number of sources (default: the number that --train names, otherwise 2)
+-k/--sources N: number of sources (default: the number that --train names, but at least 2)
 --train [NAME=]FILE+: solo recording of a source, which is named after the file or NAME; repeat for each
     source, or for several recordings of the same NAME. Further sources (-k) are learned from the recording
     itself

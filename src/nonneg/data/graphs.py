@@ -41,10 +41,11 @@ def adjacency_matrix(graph: Any, weight: str | None = USUAL_WEIGHT) -> tuple[Spa
     if graph.ndim != 2:
         raise ShapeError(
             "Expected the adjacency matrix of a graph, one row and one column per node, got shape "
-            f"{graph.shape}. For an edge list use scipy.sparse.coo_array, or `nonneg communities`."
+            f"{graph.shape}. For an edge list pass networkx.Graph(edges)."
         )
     if graph.dtype.kind not in "buif":
-        raise DataTypeError(f"Expected weights that are real numbers, got entries of type {graph.dtype}.")
+        came = f"got entries of type {graph.dtype}. For an edge list pass networkx.Graph(edges)."
+        raise DataTypeError(f"Expected weights that are real numbers, {came}")
     if 0 in graph.shape:
         raise InvalidDataError(NO_NODES)
     # Several entries of one pair are added, which must not happen in a narrow type.

@@ -51,7 +51,7 @@ def test_solo_recordings_separate_what_always_sounds_together(tmp_path):
 def test_a_source_without_training_is_the_rest():
     t = np.arange(len(MIXTURE)) / RATE
     burst = 0.3 * np.random.default_rng(0).standard_normal(len(t)) * (t % 0.5 < 0.03)
-    model = SourceSeparation(2, **FAST)
+    model = SourceSeparation(**FAST)
     # Several recordings of a source, one with two channels.
     training = {"low": [SOLOS["low"], np.stack([SOLOS["low"], 0.5 * SOLOS["low"]])]}
     found = model.fit_separate(TRUE[0] + burst, RATE, training=training)
@@ -126,7 +126,7 @@ def test_components_are_grouped_by_hand_and_by_name(tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "model.npz").separate(MIXTURE), after)
     for bad, match in (
         ({"a": [4]}, "component 4 to 'a', but the 4 components are numbered from 0 to 3"),
-        ({"a": [0], "b": [1, 0]}, "component 0 to 'a' and to 'b'"),
+        ({"a": [0], "b": [1, 0]}, "component 0 to 'a' and to 'b' .the first is 0, on the command line 1"),
         ({"a": []}, "expected the components of 'a'"),
         ({"rest": [1]}, "'rest' is the name of the source of all components that are not listed"),
         ("timbre", "Expected the components of each source"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nonneg.applications.communities import as_graph
+from nonneg.applications.communities import MixedMembership, as_graph
 from nonneg.exceptions import (
     DataChangedWarning,
     DataTypeError,
@@ -91,6 +91,15 @@ def test_a_signed_graph_is_refused_with_the_place_and_the_remedy():
     signed[1, 2] = signed[2, 1] = -0.5
     with pytest.raises(NegativeDataError, match=r"entry \[1, 2\] is -0.5. The graph is signed.*abs"):
         as_graph(signed)
+
+
+def test_a_list_of_edges_is_no_bipartite_graph_unless_asked_for():
+    edges = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4)]
+    with pytest.raises(ShapeError, match=r"shape \(5, 2\), as of an edge list. Pass networkx.Graph"):
+        MixedMembership(2).fit(edges)
+    with pytest.raises(DataTypeError, match=r"entries of type <U1. For an edge list pass networkx.Graph"):
+        MixedMembership(2).fit([("a", "b"), ("b", "c"), ("c", "d")])
+    assert as_graph(edges, kind="bipartite").sides.tolist() == [0] * 5 + [1] * 2
 
 
 def test_other_entries_and_shapes_are_refused():

@@ -53,8 +53,8 @@ class SourceSeparation(SavableEstimator):
     Parameters
     ----------
     n_sources : int or None
-        The number of sources. None is the number of sources with training recordings, otherwise 2. There may
-        be more sources than training recordings, and more or fewer where `grouping` names them.
+        The number of sources. None is the number of sources with training recordings, but at least 2. There
+        may be more sources than training recordings, and more or fewer where `grouping` names them.
     method : {"stft", "transform", "tl", "jd", "dct"}, default "stft"
         "stft": NMF of a magnitude spectrogram with activations that are smooth in time. The others use
         orthogonal transforms of frames: one that is learned together with the components (TL-NMF, "tl") or

@@ -105,7 +105,8 @@ def checked_n_sources(n_sources: Any, n_components: Any, grouping: Any, trained:
         raise InvalidParameterError(
             "Training recordings say which components belong to which source: leave grouping (--group) out."
         )
-    count = int(n_sources or len(trained) or 2)
+    # One source would be the whole recording.
+    count = int(n_sources or max(len(trained), 2))
     if count < len(trained):
         raise InvalidParameterError(
             f"There are training recordings of {len(trained)} sources ({', '.join(trained)}), but "
@@ -142,7 +143,8 @@ def grouped_by_hand(grouping: Any, n_components: int) -> tuple[IntArray, tuple[s
         if (used := own[labels[own] < len(names)]).size:
             other = names[labels[used[0]]]
             raise InvalidParameterError(
-                f"grouping gives component {used[0]} to {other!r} and to {name!r}. Give each to one source."
+                f"grouping gives component {used[0]} to {other!r} and to {name!r} (the first is 0, on the "
+                "command line 1). Give each to one source."
             )
         labels[own] = at
     if (labels < len(names)).all():

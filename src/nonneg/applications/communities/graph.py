@@ -144,6 +144,11 @@ def as_graph(
                 f"Expected one row and one column per node, got shape {adjacency.shape}. A table of shape "
                 "(n_first, n_second) is a bipartite graph (kind='bipartite')."
             )
+        if not square and adjacency.shape[1] == 2 and kind == "auto":
+            raise ShapeError(
+                f"Expected one row and one column per node, got shape {adjacency.shape}, as of an edge list. "
+                "Pass networkx.Graph(edges), or kind='bipartite' for a table with two columns."
+            )
         if not square or (kind == "bipartite" and not _is_symmetric(adjacency)):
             sides = np.repeat([0, 1], adjacency.shape)
             adjacency = sp.csr_array(sp.block_array([[None, adjacency], [adjacency.T, None]]))
