@@ -215,7 +215,9 @@ def read_node_labels(
         with place.open(encoding="utf-8-sig", newline="") as stream:
             rows = list(csv.reader(stream, delimiter=delimiter.replace("\\t", "\t")))
     except (UnicodeDecodeError, OSError, csv.Error) as error:
-        raise FileFormatError(f"{place} could not be read as a table: {error}. Write it as UTF-8.") from error
+        raise FileFormatError(
+            f"{place} could not be read as a table: {error}. Give the path of a table in UTF-8."
+        ) from error
     heading = [cell.strip() for cell in rows[0]] if rows else []
     if column not in heading:
         raise UnknownNameError.of("labels", column, heading)
