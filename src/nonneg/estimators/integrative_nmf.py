@@ -57,6 +57,8 @@ def data_sets_of(
 ) -> DataSets:
     """Validate several data sets; those after the first have its features."""
     if not (isinstance(X, list | tuple) and len(X) > 0 and all(_is_matrix(matrix) for matrix in X)):
+        if reset and batch is not None and np.ndim(batch) == 0:
+            raise ShapeError(f"Expected a label per sample, such as batch=adata.obs['donor'], got {batch!r}.")
         return _split(input_data(estimator, X, reset=reset, sample_weight=sample_weight), batch)
     if batch is not None:
         raise InvalidParameterError("batch is for one array; a list already separates the data sets.")
