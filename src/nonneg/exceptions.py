@@ -118,6 +118,6 @@ def as_data_errors(name: str = "X") -> Iterator[None]:
     except TypeError as error:
         raise DataTypeError(f"{said}{error}") from error
     except (ValueError, OverflowError) as error:
-        if "inhomogeneous" in str(error):
-            raise ShapeError(f"Expected {name} as a table, got rows of different lengths.") from error
+        if "with a sequence" in str(error):
+            raise ShapeError(f"Expected {name} as a table of numbers, all rows of one length.") from error
         raise (ShapeError if "features, but" in str(error) else InvalidDataError)(f"{said}{error}") from error

@@ -296,6 +296,18 @@ def test_new_samples_and_batches_may_lack_a_column():
         model.transform(X[:1], entry_weight=np.zeros((1, 15)))
 
 
+@pytest.mark.parametrize("name", ["mask", "entry_weight", "uncertainty"])
+def test_data_frames_in_another_order_are_refused(name):
+    pandas = pytest.importorskip("pandas")
+    names = {"index": [f"day {at}" for at in range(24)], "columns": list("abcdefghijklmno")}
+    X, table = pandas.DataFrame(entries(2.0), **names), pandas.DataFrame(np.ones((24, 15)), **names)
+    for wrong, side in ((table.iloc[::-1], "row"), (table.iloc[:, ::-1], "column")):
+        with pytest.raises(NonnegError, match=f"The {side}s of {name} are not those of X"):
+            NMF(3, random_state=0).fit(X, **{name: wrong})
+    for right in (table, table.reset_index(drop=True), table.to_numpy()):
+        assert NMF(3, random_state=0, max_iter=2, tol=0).fit(X, **{name: right}).n_iter_ == 2
+
+
 def test_wrong_shapes_and_wrong_company():
     X = entries(2.0)
     with pytest.raises(ShapeError, match=r"entry_weight of the same shape as X, \(24, 15\), got \(15, 24\)"):

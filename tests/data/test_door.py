@@ -166,7 +166,7 @@ def test_what_is_no_table_is_named(X):
 
 
 def test_rows_of_unequal_length():
-    with pytest.raises(ShapeError, match="rows of different lengths"):
+    with pytest.raises(ShapeError, match="a table of numbers, all rows of one length"):
         wrap([[1, 2], [3]])
 
 

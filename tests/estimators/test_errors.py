@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.stats
+from scipy.sparse import csr_array
 
 from nonneg import NMF, estimate_errors
 from nonneg._compiled import instruction_set
@@ -112,6 +113,8 @@ def test_what_has_no_known_noise_says_so():
         estimate_errors(NMF(2, beta_loss=1, random_state=0).fit(np.abs(X)), np.abs(X))
     with pytest.raises(NonnegError, match="displacement"):
         estimate_errors(model, X, uncertainty=deviations, method="jackknife")
+    with pytest.raises(UnsupportedError, match=r"estimate_errors needs X as a NumPy array.*X\.toarray"):
+        estimate_errors(model, csr_array(np.abs(X)))
     with pytest.raises(InvalidParameterError, match="level"):
         estimate_errors(model, X, uncertainty=deviations, level=90)
 

@@ -8,7 +8,6 @@ import scipy.sparse
 from sklearn.decomposition import MiniBatchNMF
 
 from nonneg import NMF
-from nonneg.solvers.online import decay_of
 
 
 def batches(X, size):
@@ -137,10 +136,11 @@ def test_given_start_first_batch_and_precision(low_rank, rng):
         NMF(41).partial_fit(low_rank[:5])
 
 
-def test_a_batch_forgets_by_the_rule_of_scikit_learn():
-    assert decay_of(0.7, 1024, 512) == 0.7
-    assert decay_of(0.7, 256, 512) == pytest.approx(0.7**0.5)
-    assert decay_of(1.0, 10, 40) == 1.0
+@pytest.mark.parametrize("beta_loss", ["frobenius", "kullback-leibler"])
+def test_a_stream_that_begins_with_silence_is_learned(beta_loss, low_rank):
+    silent, other = (NMF(3, beta_loss=beta_loss, random_state=0) for _ in range(2))
+    silent.partial_fit(0 * low_rank).partial_fit(low_rank)
+    np.testing.assert_array_equal(silent.components_, other.partial_fit(low_rank).components_)
 
 
 def test_the_penalty_of_the_components_grows_with_the_samples_so_far(low_rank):

@@ -95,6 +95,11 @@ def test_scaled_cells_and_genes_without_counts_are_refused_by_consensus(adata):
     empty.X = adata.X.toarray() * (np.arange(N_GENES) != 4)
     with pytest.raises(InvalidDataError, match=r"1 of 15 features are zero in all samples \(gene4\)"):
         nonneg.ConsensusNMF(K).fit(empty)
+    model = nonneg.ConsensusNMF(K, n_init=3, random_state=0)
+    counts = annotated.matrix(adata, layer="counts", use_highly_variable=False)
+    W = model.fit_transform(counts)
+    expected = model.gene_spectra(adata.layers["counts"], W)
+    np.testing.assert_array_equal(model.gene_spectra(counts, W), expected)
 
 
 def test_batches_of_an_annotated_object(adata):

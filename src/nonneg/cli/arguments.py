@@ -7,7 +7,7 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +32,9 @@ def count(text: str, least: int = 1) -> int:
     return int(text)
 
 
-def count_or_auto(text: str) -> int | str:
-    """Read a positive integer, or "auto"."""
-    return text if text == "auto" else count(text)
-
-
-def several(text: str) -> int:
-    """Read an integer of at least 2."""
-    return count(text, 2)
+def or_auto(kind: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return what reads "auto", too."""
+    return lambda text: text if text == "auto" else kind(text)
 
 
 def seed(text: str) -> int:
@@ -65,11 +60,6 @@ def numbers(text: str) -> int | list[int]:
     return listed[0] if len(listed) == 1 else listed
 
 
-def numbers_or_auto(text: str) -> int | str | list[int]:
-    """Read what `numbers` reads, or "auto"."""
-    return text if text == "auto" else numbers(text)
-
-
 def named_counts(text: str) -> tuple[str, list[int]]:
     """Read a name and positive integers."""
     name, sign, listed = text.partition("=")
@@ -90,7 +80,7 @@ def image_shape(text: str) -> tuple[int, int]:
 _VALUES: dict[str, Any] = {
     "N": count,
     "I": int,
-    "K": count_or_auto,
+    "K": or_auto(count),
     "RANGE": numbers,
     "X": float,
     "P": positive_number,

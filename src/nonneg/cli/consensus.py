@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Any
 
 from nonneg.cli import arguments, tables, terminal
@@ -37,7 +38,7 @@ file FILE: .h5ad, 10x .h5 or folder, .npy .npz .csv .tsv (.gz) .mtx .mat .parque
 [output]
 {tables.H5AD}
 """
-KINDS: dict[str, Any] = {"restarts": arguments.several}
+KINDS: dict[str, Any] = {name: partial(arguments.count, least=2) for name in ("restarts", "n_bootstrap")}
 
 
 def restart_parameters(options: argparse.Namespace) -> dict[str, Any]:

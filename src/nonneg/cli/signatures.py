@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from nonneg.cli import arguments, terminal
+from nonneg.cli import arguments, consensus, terminal
 from nonneg.cli.consensus import RESTARTS, add_tables, restart_parameters
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 
@@ -23,7 +23,7 @@ file FILE: .csv or .tsv (.gz): 96 mutation types (named as A[C>A]A) x tumors, or
 --assign: extract no signatures, but find those of --reference that are active in each tumor
 --n-bootstrap N [100]: draws for the intervals of the exposures (default: 100)
 """
-KINDS: dict[str, Any] = {"restarts": arguments.several, "n_bootstrap": arguments.several}
+KINDS = consensus.KINDS
 
 
 def run(options: argparse.Namespace) -> None:

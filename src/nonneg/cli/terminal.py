@@ -179,9 +179,13 @@ def finish(folder: Path, record: Record, *, page: bool = True, others: Sequence[
     """Write the results of a run, then say what came out, with its table, and where it is."""
     from nonneg.iteration.progress import phase
     from nonneg.report.page import build_page, failures
-    from nonneg.report.record import REPORT, write_run
+    from nonneg.report.record import MODEL, REPORT, RESULT, earlier_files, write_run
 
     outcome.record = record.as_dict()
+    names = {*record.files, MODEL, RESULT, REPORT} - earlier_files(folder)
+    if any((folder / name).exists() for name in names):
+        note(f"note: {folder} has files of the same names, which no run wrote; they are not replaced")
+        folder = folder / f"{record.command}-results"
     text: str | None = None
     failure: BaseException | None = None
     with phase("writing the results and drawing the report", int(not outcome.quiet)):
@@ -190,9 +194,6 @@ def finish(folder: Path, record: Record, *, page: bool = True, others: Sequence[
         except BaseException as error:  # the fit may have taken hours: its results are written first
             failure = error
         files = write_run(folder, record, text)
-    if files[0].parent != folder:
-        note(f"note: {folder} has files of the same names, which no run wrote; they were not replaced")
-        folder = files[0].parent
     outcome.files = [*files, *others]
     if isinstance(failure, MissingDependencyError):
         note(f"note: no report was written. {failure}")

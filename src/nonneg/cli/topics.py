@@ -38,7 +38,7 @@ files FILES*: text files or folders (.txt .md .rst), .csv .tsv or .jsonl files w
 --n-jobs
 --checkpoint
 """
-KINDS: dict[str, Any] = {"topics": arguments.numbers_or_auto}
+KINDS: dict[str, Any] = {"topics": arguments.or_auto(arguments.numbers)}
 
 
 def run(options: argparse.Namespace) -> None:

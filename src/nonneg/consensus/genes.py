@@ -12,7 +12,7 @@ from nonneg._arrays import to_float64, to_numpy
 from nonneg._typing import FloatArray, IntArray
 from nonneg._warnings import warn_user
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
-from nonneg.data.annotated import AnnDataMatrix, is_anndata
+from nonneg.data.annotated import AnnDataMatrix, annotated_matrix, is_anndata
 from nonneg.data.door import locate
 from nonneg.data.sparse import SparseMatrix, sparse_matrix
 from nonneg.exceptions import (
@@ -82,8 +82,8 @@ def check_columns(data: DataMatrix, names: Sequence[Any] | None, who: str) -> No
     raise InvalidDataError(
         f"{empty.size} of {data.shape[1]} features are zero in all samples ({shown}"
         f"{', ...' if empty.size > 5 else ''}), such as genes without counts: {who} cannot say anything "
-        "about them. Leave them out, for example X[:, X.sum(axis=0) > 0], or scanpy.pp.filter_genes(adata, "
-        "min_cells=1)."
+        "about them. Leave them out, for example X[:, numpy.ravel(X.sum(axis=0)) > 0], or "
+        "scanpy.pp.filter_genes(adata, min_cells=1)."
     )
 
 
@@ -132,6 +132,9 @@ def score_spectra(counts: Any, W: Any) -> FloatArray:
 
 
 def _checked(counts: Any, W: Any) -> tuple[Any, FloatArray, FloatArray]:
+    if (annotated := annotated_matrix(counts)) is not None:
+        counts = annotated.entries
+        counts = counts.read_all() if hasattr(counts, "read_all") else counts
     counts = counts if sp.issparse(counts) else np.asarray(counts)
     if len(counts.shape) != 2 or counts.shape[0] != len(W):
         raise ShapeError(

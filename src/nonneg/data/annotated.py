@@ -179,6 +179,15 @@ def frame_labels(X: Any, *, unique: bool = False) -> tuple[Any, Any] | None:
     return X.index, X.columns
 
 
+def check_labels(labels: tuple[Any, Any] | None, table: Any, name: str) -> None:
+    """Reject a data frame for the entries of X if its labels are others; numbers of rows are none."""
+    axes = getattr(table, "axes", ()) if hasattr(table, "iloc") else ()
+    for side, own, other in zip(("row", "column"), labels or (), axes, strict=False):
+        named = own is not None and "RangeIndex" not in (type(own).__name__, type(other).__name__)
+        if named and list(own) != list(other):
+            raise InvalidDataError(f"The {side}s of {name} are not those of X. Sort them, or pass an array.")
+
+
 def _is_number(value: Any) -> bool:
     try:
         float(value)

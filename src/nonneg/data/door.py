@@ -15,7 +15,7 @@ from array_api_compat import array_namespace
 from nonneg._arrays import checked_indices, is_dask, is_non_numpy, is_sparse_array, numpy_dtype, to_numpy
 from nonneg._typing import Array, MatrixLike
 from nonneg.data import DataMatrix, as_data_matrix
-from nonneg.data.annotated import annotated_matrix, frame_labels
+from nonneg.data.annotated import annotated_matrix, check_labels, frame_labels
 from nonneg.data.local import has_nan, observed_mask
 from nonneg.data.observed import checked_entry_weights
 from nonneg.data.sparse import SparseRows, check_sparse_array, on_host, scipy_matrix, sparse_tensor
@@ -151,6 +151,8 @@ def wrap(X: MatrixLike, request: Request = Request()) -> DataMatrix:  # noqa: B0
         X, stored = stored.read_all(), None
     if annotated is None:
         labels = frame_labels(X, unique=request.convert is not None)
+    for name in ("mask", "entry_weight", "uncertainty"):
+        check_labels(labels, getattr(request, name), name)
     X = _checked_array(X, request)
     if device is not None:
         if not fits_on(X, device):

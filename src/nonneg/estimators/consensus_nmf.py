@@ -284,7 +284,7 @@ class ConsensusNMF(WeightedEstimator):
 
         Parameters
         ----------
-        counts : array or sparse matrix of shape (n_samples, n_genes)
+        counts : array, sparse matrix or AnnData of shape (n_samples, n_genes)
             Counts of all genes, of the samples to which `W` belongs.
         W : array of shape (n_samples, n_components)
             Usages, as `transform` or `fit_transform` return them.

@@ -26,7 +26,6 @@ from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.hals import hals
 from nonneg.solvers.registry import beta_of
-from nonneg.solvers.robust import checked_dense
 
 # Fits of resamples begin at the estimate, and end at the tolerance.
 MAX_ITER, TOL = 500, 1e-7
@@ -153,9 +152,9 @@ def estimate_errors(
             "and penalty_H, whose noise it knows. Fit such a model first."
         )
     weights = {"mask": mask, "entry_weight": entry_weight, "uncertainty": uncertainty}
-    data = checked_dense(input_data(model, X, reset=False, signed=True, **weights))
-    if not isinstance(data.array, np.ndarray):
-        raise UnsupportedError("estimate_errors needs X as a NumPy array, got one of another library.")
+    data = input_data(model, X, reset=False, signed=True, **weights)
+    if not (isinstance(data, DenseMatrix) and isinstance(data.array, np.ndarray)):
+        raise UnsupportedError("estimate_errors needs X as a NumPy array. Convert it, as by X.toarray().")
     with threads(n_jobs):
         problem = _Problem.of(data, to_float64(model.components_).T, penalties_of(model, data))
         if method == "bootstrap":

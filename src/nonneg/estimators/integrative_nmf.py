@@ -50,6 +50,8 @@ def data_sets_of(
     """Validate several data sets; those after the first have its features."""
     # AnnData objects have a shape, too; a list of rows has not.
     if not (isinstance(X, list | tuple) and X and all(len(getattr(each, "shape", ())) == 2 for each in X)):
+        if reset and batch is not None and np.ndim(batch) == 0:
+            raise ShapeError(f"Expected a label per sample, such as batch=adata.obs['donor'], got {batch!r}.")
         return _split(input_data(estimator, X, reset=reset, sample_weight=sample_weight), batch)
     if batch is not None:
         raise InvalidParameterError("batch is for one array; a list already separates the data sets.")

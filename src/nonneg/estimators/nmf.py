@@ -414,9 +414,11 @@ class NMF(FactorizingEstimator):
                 raise InvalidParameterError(
                     f"partial_fit does not accept {name}={getattr(self, name)!r}. Use fit, or leave it out."
                 )
-        first = not hasattr(self, "components_")
+        new = not hasattr(self, "components_")
         weights = {"entry_weight": entry_weight, "uncertainty": uncertainty, "batch": True}
-        data = input_data(self, X, reset=first, **weights, positive=beta <= 0)
+        data = input_data(self, X, reset=new, **weights, positive=beta <= 0)
+        # Components of nothing but zeros, as after a batch of silence, would stay for ever.
+        first = new or not bool(data.xp.any(data.to_device(self.components_) > 0))
         with threads(self.n_jobs):
             if first:
                 W, H = given_factors(self, W, H)

@@ -158,13 +158,7 @@ def as_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def write_run(folder: Path, record: Record, page: str | None) -> list[Path]:
-    """Write the files, the model, the record and the report of a run: all of them, or none.
-
-    Files that no run wrote, such as its input, are never replaced: the results go to a folder beside them.
-    """
-    names = {*record.files, MODEL, RESULT, REPORT} - earlier_files(folder)
-    if any((folder / name).exists() for name in names):
-        return write_run(folder / f"{record.command}-results", record, page)
+    """Write the files, the model, the record and the report of a run: all of them, or none."""
     with replaced_folder(folder, earlier_files(folder)) as fresh:
         for name, write in record.files.items():
             write(fresh / name)
@@ -184,13 +178,11 @@ def write_run(folder: Path, record: Record, page: str | None) -> list[Path]:
 def earlier_files(folder: Path) -> set[str]:
     """Return the files of an earlier run in a folder, as its record names them."""
     try:
-        names = _read_object(folder / RESULT).get("files")
-    except (NonnegError, OSError):
+        # A record may come from elsewhere: only files beside it count.
+        names = [name for name in _read_object(folder / RESULT)["files"] if Path(name).name == name]
+    except (NonnegError, OSError, KeyError, TypeError):
         return set()
-    if not isinstance(names, list):
-        return set()
-    # A record may come from elsewhere: only files beside it count.
-    return {name for name in names if isinstance(name, str) and Path(name).name == name} | {RESULT, REPORT}
+    return {*names, RESULT, REPORT}
 
 
 @contextmanager
