@@ -75,6 +75,19 @@ def test_an_error_of_the_callback_is_not_swallowed():
         iterate(halve, Halving(), max_iter=6, callback=callback)
 
 
+def test_callable_measures_are_evaluated_off_the_clock():
+    def step(state):
+        def slow():
+            time.sleep(0.05)
+            return state.value
+
+        return state, {"loss": state.value, "costly": slow}
+
+    run = iterate(step, Halving(), max_iter=3)
+    assert run.history["costly"] == [1.0, 1.0, 1.0]
+    assert run.history.seconds[-1] < 0.05
+
+
 def test_the_clock_counts_the_steps():
     def step(state):
         time.sleep(0.02)
@@ -96,7 +109,7 @@ def test_a_stalled_step_ends_it_with_the_last_state():
     assert run.n_iter == len(run.history) == 3
 
 
-@pytest.mark.parametrize("where", ["step", "callback"])
+@pytest.mark.parametrize("where", ["step", "callback", "measure"])
 def test_ctrl_c_returns_the_last_state_with_a_warning(where):
     def interrupt():
         raise KeyboardInterrupt
@@ -104,7 +117,10 @@ def test_ctrl_c_returns_the_last_state_with_a_warning(where):
     def step(state):
         if where == "step" and state.value == 1 / 4:
             interrupt()
-        return halve(state)
+        new, measures = halve(state)
+        if where == "measure" and new.value == 1 / 8:
+            measures = {**measures, "costly": interrupt}
+        return new, measures
 
     def callback(progress):
         if where == "callback" and progress.n_iter == 2:

@@ -50,6 +50,11 @@ class Run(Generic[State]):
     sentence: str  # the reason in words: that of the rule which ended it, where it has one
 
 
+def _evaluate(measures: Mapping[str, Any]) -> dict[str, Any]:
+    values = {name: value() if callable(value) else value for name, value in measures.items()}
+    return {name: value if isinstance(value, np.ndarray) else float(value) for name, value in values.items()}
+
+
 def iterate(
     step: Callable[[State], tuple[State, Mapping[str, Any]]],
     state: State,
@@ -63,9 +68,9 @@ def iterate(
     """Repeat `step` until a rule, the callback, Ctrl-C or `max_iter` ends it.
 
     A step takes a state, which it does not modify, and returns the next one with its measures; it may raise
-    `Stalled` or `Finished`. The measure "iterations" says how many a step did, where that is not one. A rule
-    takes the history; its ``sentence``, if it has one, is shown when it ends the run. The state is a
-    dataclass where there is a checkpoint.
+    `Stalled` or `Finished`. A measure that is callable is evaluated outside the measured time; "iterations"
+    says how many iterations a step did, where that is not one. A rule takes the history; its ``sentence``, if
+    it has one, is shown when it ends the run. The state is a dataclass where there is a checkpoint.
     """
     if callback is not None and not callable(callback):
         raise InvalidParameterError(f"callback must be None or a function of one argument, got {callback!r}.")
@@ -86,7 +91,7 @@ def iterate(
             started = time.perf_counter()
             new, measures = step(state)
             elapsed = time.perf_counter() - started
-            values = {name: m if isinstance(m, np.ndarray) else float(m) for name, m in measures.items()}
+            values = _evaluate(measures)
             # Ctrl-C until here leaves state and history as they were after the last iteration.
             state = new
             seconds, n_iter = seconds + elapsed, n_iter + int(values.pop("iterations", 1))
