@@ -48,6 +48,9 @@ def test_the_largest_ratio_stands_unless_held_out_entries_speak_against_it():
     assert 12 in judge.as_good
     assert judge.rank == min(judge.as_good)
     assert f"With 12 components the held-out error is {judge.scores[12]:.4g}" in found.reason
+    assert judge.rank < 12
+    fewer = f"{judge.rank} predict as well, up to chance: held-out errors do not single out 12."
+    assert found.reason.endswith(fewer)
 
 
 def test_no_number_stands_out_where_held_out_entries_speak_against_the_ratio(rng):

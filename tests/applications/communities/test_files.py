@@ -187,7 +187,7 @@ def test_labels_from_a_table_of_nodes(tmp_path, name, text, options):
 
 
 def test_tables_of_nodes_that_cannot_be_read(tmp_path):
-    with pytest.raises(FileFormatError, match="No such file.* Give the path of a table"):
+    with pytest.raises(FileFormatError, match=r"No such file.* Give the path of a table"):
         read_node_labels(tmp_path / "none.csv", "party")
     with pytest.raises(UnknownNameError, match="labels"):
         read_node_labels(written(tmp_path, "empty.csv", ""), "party")
