@@ -238,8 +238,7 @@ def test_every_candidate_has_its_number_and_the_smallest_is_kept():
     assert len(statement.quantities) == 18
     assert statement.number == min(statement.quantities.values())
     assert model.result_.details["candidates"] == dict(statement.quantities)
-    # The number is the mean relative residual of the pixels, of which all up to 1000 judge, after exchanges
-    # that solve only for the pixels that they change.
+    # The number is the mean relative residual of the pixels, of which all up to 1000 judge.
     mixed = Unmixing(4, constraint="nonnegative", random_state=0).fit(scene.X.reshape(25, 40, 50))
     assert statement.number == pytest.approx(mixed.residuals_.mean())
     assert spectral_angles(scene.H, model.endmembers_).min(axis=1).max() < 1.0
