@@ -251,7 +251,9 @@ def recommend(estimates: Mapping[str, RankResult]) -> tuple[int, str]:
     error, best = f"{judge.scores[k]:.4g}", f"{judge.scores[least]:.4g} with {least}"
     if k in judge.as_good:
         compared = "the least" if k == least else f"not significantly above the least ({best})"
-        return k, f"{proposed}. With {k} components the held-out error is {error}, {compared}."
+        fewer = f" {judge.rank} predict as well, up to chance: held-out errors do not single out {k}."
+        fewer *= judge.rank < k
+        return k, f"{proposed}. With {k} components the held-out error is {error}, {compared}.{fewer}"
     smallest = f"{judge.rank} is the smallest number with an error that is not"
     if judge.rank != least:
         smallest += f" ({judge.scores[judge.rank]:.4g})"

@@ -93,16 +93,13 @@ def test_a_signed_graph_is_refused_with_the_place_and_the_remedy():
         as_graph(signed)
 
 
-def test_a_list_of_edges_is_no_bipartite_graph_unless_asked_for():
+def test_lists_of_edges_and_other_entries_and_shapes_are_refused():
     edges = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4)]
     with pytest.raises(ShapeError, match=r"shape \(5, 2\), as of an edge list. Pass networkx.Graph"):
         MixedMembership(2).fit(edges)
     with pytest.raises(DataTypeError, match=r"entries of type <U1. For an edge list pass networkx.Graph"):
         MixedMembership(2).fit([("a", "b"), ("b", "c"), ("c", "d")])
     assert as_graph(edges, kind="bipartite").sides.tolist() == [0] * 5 + [1] * 2
-
-
-def test_other_entries_and_shapes_are_refused():
     with pytest.raises(ShapeError, match="kind='bipartite'"):
         as_graph(np.ones((2, 3)), kind="undirected")
     with pytest.raises(ShapeError, match="one row and one column per node"):
