@@ -202,7 +202,6 @@ def test_json_is_alone_on_standard_output(array_file, tmp_path, capsys):
         (gzip.compress(b"a,b\n1,2\n3,4\n5,7\n"), 0, "read stdin.csv.gz: 3 samples x 2 features"),
         (b"a,b\n1,2\n3,x\n", 2, "nonneg: error: standard input: line 3, column 2"),
     ],
-    ids=["plain", "gzip", "wrong"],
 )
 def test_a_dash_is_standard_input(content, code, said, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))

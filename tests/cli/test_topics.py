@@ -115,7 +115,7 @@ def test_errors(tmp_path, capsys, folder):
     for paths, more, error, message in [
         ([one], {}, FileFormatError, "use --lines"),
         ([tmp_path / "none.txt", one], {}, FileFormatError, "does not exist"),
-        ([folder / "picture.png", one], {}, FileFormatError, "unknown file type"),
+        ([folder / "picture.png", one], {}, FileFormatError, "is not read as texts"),
         ([tmp_path / "articles" / "money" / "empty", one], {}, FileFormatError, "does not exist"),
         ([one, folder], {"vocabulary": one}, InvalidParameterError, "texts bring their own words"),
         ([], {}, InvalidParameterError, "No files"),
@@ -123,14 +123,14 @@ def test_errors(tmp_path, capsys, folder):
         with pytest.raises(error, match=message):
             read_documents(paths, **more)
     table, records = tmp_path / "t.csv", tmp_path / "t.jsonl"
-    table.write_text("id,body\n1,hello\n2\n")
+    table.write_text("id;body\n1;hello, you\n2\n")
     with pytest.raises(FileFormatError, match=r"no text under 'text'; there are \['id', 'body'\]. Name"):
         read_documents([table, one])
     with pytest.raises(FileFormatError, match="row 3: no text under 'body'"):
         read_documents([table], column="body")
-    for line in ('{"body": "x"}', '{"text": null}', '["x"]'):
+    for line, said in (('{"body": 1}', "there"), ('{"text": null}', "it is None"), ('["x"]', "it is no")):
         records.write_text(f"{line}\n")
-        with pytest.raises(FileFormatError, match="line 1: no text under 'text'; there are"):
+        with pytest.raises(FileFormatError, match=f"line 1: no text under 'text'; {said}"):
             read_documents([records])
     records.write_text("{broken\n")
     with pytest.raises(FileFormatError, match="line 1: not JSON"):

@@ -211,7 +211,7 @@ def test_rare_and_common_words_are_not_used(planted):
     [
         ("one text", DataTypeError, "Put it in a list"),
         (["a text", 3], DataTypeError, "document 1 is of type int"),
-        ([["a text"], ["another"]], DataTypeError, "list of texts"),
+        ([["a", "text"], ["another"]], DataTypeError, "Join them, as by"),
         ([1.0, 2.0], ShapeError, r"shape \(n_documents, n_words\)"),
         ([[1.0, -2.0], [0.0, 1.0]], NegativeDataError, r"entry \[0, 1\] is -2.0"),
         ([[1.0, np.nan], [0.0, 1.0]], NonFiniteDataError, r"entry \[0, 1\] is nan"),

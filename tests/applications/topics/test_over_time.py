@@ -98,6 +98,7 @@ def test_proportions_are_means_over_the_documents_of_a_period_that_have_a_topic(
     assert (found.unit, found.n_missing, found.n_empty) == ("year", 1, 1)
     assert found.periods == ["2001", "2002", "2003"]
     assert found.counts.tolist() == [1, 0, 2]
+    assert over_time(np.ones((600, 1)), [2001 + at % 3 for at in range(600)]).periods == found.periods
     assert found.starts.astype("datetime64[D]").astype(str).tolist()[1] == "2002-01-01"
     np.testing.assert_allclose(found.proportions, [[1, 0], [np.nan, np.nan], [0.25, 0.75]])
 

@@ -50,6 +50,8 @@ def are_texts(documents: Any) -> bool:
             f"Expected texts throughout, but document {other[0]} is of type {type(other[1]).__name__}. Leave "
             "it out, or use '' for an empty document."
         )
+    if isinstance(other[1], list | tuple) and any(isinstance(word, str) for word in other[1]):
+        raise DataTypeError("Expected texts, got lists of words. Join them, as by ' '.join(words).")
     return False
 
 

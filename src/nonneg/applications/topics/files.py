@@ -137,17 +137,19 @@ def _texts(
         return
     if ending not in JSON_LINES and ending not in TABLES:
         raise FileFormatError(
-            f"{path} has an unknown file type. Expected texts ({', '.join(TEXTS)}), a table "
-            f"({', '.join(TABLES)}) with --text-column, JSON lines ({', '.join(JSON_LINES[:2])}), or one "
-            f"matrix of counts ({', '.join(known_suffixes())})."
+            f"{path} is not read as texts. Expected texts ({', '.join(TEXTS)}), a table "
+            f"({', '.join(TABLES)}) with --text-column, JSON lines ({', '.join(JSON_LINES[:2])}), or, alone "
+            f"and without --text-column, a matrix of counts ({', '.join(known_suffixes())})."
         )
     column = column or "text"
     for place, entries in _records(path, ending):
         if not isinstance(entries, dict) or not isinstance(entries.get(column), str):
-            there = list(entries) if isinstance(entries, dict) else type(entries).__name__
+            there = f"there are {list(entries)}" if isinstance(entries, dict) else "it is no object"
+            if isinstance(entries, dict) and column in entries:
+                there = f"it is {str(entries[column])[:40]}"
             raise FileFormatError(
-                f"{path}, {place}: no text under {column!r}; there are {there}. Name the column or key of "
-                'the texts with --text-column, and write "" for an empty document.'
+                f"{path}, {place}: no text under {column!r}; {there}. Name the column or key of the texts "
+                'with --text-column, and write "" for an empty document.'
             )
         name = next((str(entries[key]) for key in ("name", "title", "id") if key in entries), place)
         yield name, entries[column], entries.get(time_column)
@@ -178,7 +180,10 @@ def _lines(text: str) -> Iterator[str]:
 def _table_rows(path: Path) -> list[list[str]]:
     before = csv.field_size_limit(LONGEST_CELL)  # a document may be longer than the limit of the library
     try:
-        return list(csv.reader(io.StringIO(_read_text(path), newline=""), delimiter=TABLES[_ending(path)]))
+        text = _read_text(path)
+        # Spreadsheets write semicolons where the comma stands before decimals.
+        delimiter = max((TABLES[_ending(path)], ";"), key=text.partition("\n")[0].count)
+        return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
     except csv.Error as error:
         raise FileFormatError(f"{path} could not be read as a table: {error}.") from error
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ def topics_over_time(
     dated = dates.notna()
     usable = dated & (proportions.sum(axis=1) > 0)
     if not usable.any():
-        first = f"; the first entry is {unreadable[0][1]!r}" if unreadable else ""
+        first = f"; the first entry is {unreadable[0][1][:40]!r}" if unreadable else ""
         raise InvalidDataError(
             f"None of the {len(dated)} documents has a topic and a date that can be read{first}. Write dates "
             "as 2021-12-31."
@@ -86,7 +87,11 @@ def topics_over_time(
         # The finest unit whose periods can be drawn and hold enough documents; where there are too few
         # documents, or the span is too long, the coarsest that still tells two periods apart.
         most = min(MOST_PERIODS, int(usable.sum()) // FEWEST_DOCUMENTS)
-        several = [name for name, n_periods in spans.items() if n_periods > 1]
+        # A unit that divides no period of the next one, as days do not where dates are years, tells no more.
+        distinct = [period.nunique() for period in periods.values()] + [1]
+        several = [
+            name for name, (own, following) in zip(UNITS, pairwise(distinct), strict=True) if own > following
+        ]
         coarsest = several[-1] if several else "day"
         unit = next((name for name in several if spans[name] <= most), coarsest)
     if spans[unit] > LIMIT:
