@@ -81,8 +81,8 @@ def lacking_sentence(names: Sequence[str]) -> str:
         return ""
     return (
         f"Not measured, because the networks were not on the machine: {', '.join(missing)}. "
-        "`nonneg.datasets.load_dblp` and `load_mag` say where they come from; once they are there, the same "
-        "command adds them."
+        "`reproduction.data.load_dblp` and `load_mag` say where they come from; once they are there, the "
+        "same command adds them."
     )
 
 
