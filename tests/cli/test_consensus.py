@@ -118,11 +118,11 @@ def test_known_signatures_are_assigned(tmp_path, capsys):
     known = rng.dirichlet(np.full(96, 0.15), size=6)
     counts = rng.poisson(rng.uniform(300, 900, size=(8, 2)) @ known[:2])
     pandas.DataFrame(counts.T, index=CHANNELS, columns=[f"T{at}" for at in range(8)]).to_csv(
-        tmp_path / "catalog.tsv", sep="\t"
+        tmp_path / "catalog.csv", sep=";"
     )
     table = pandas.DataFrame(known.T, index=CHANNELS, columns=[f"S{at}" for at in range(6)])
     table.to_csv(tmp_path / "known.txt", sep="\t")  # as COSMIC names its tables
-    words = ["signatures", str(tmp_path / "catalog.tsv"), "--assign", "-o", str(tmp_path / "out")]
+    words = ["signatures", str(tmp_path / "catalog.csv"), "--assign", "-o", str(tmp_path / "out")]
     assert main([*words, "--reference", str(tmp_path / "known.txt"), "--n-bootstrap", "5"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("2 of 6 known signatures are active in 8 tumors.")
@@ -130,8 +130,9 @@ def test_known_signatures_are_assigned(tmp_path, capsys):
     assert list(exposures.columns) == ["S0", "S1"]
     np.testing.assert_allclose(exposures.sum(axis=1), counts.sum(axis=1), rtol=1e-4)
     assert len(pandas.read_csv(tmp_path / "out" / "exposure_intervals.tsv", sep="\t")) == 16
-    assert main(words) == 2
-    assert "--assign needs --reference" in capsys.readouterr().err
+    for more, told in (([], "--assign needs --reference"), (["--reference", "x"], "x: No such file")):
+        assert main([*words, *more]) == 2
+        assert told in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("drawn")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,16 +115,14 @@ def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, r
 def _read(path: Path) -> tuple[Any, Any]:
     """Read a table as a data frame, whose names are checked where it is used."""
     from nonneg._optional import import_optional
-    from nonneg.io import Table
+    from nonneg.io import text
+    from nonneg.io.table import ReadOptions
 
     pandas = import_optional("pandas", extra="formats", purpose="Reading a catalog of mutations")
     try:
-        # COSMIC and SigProfiler write tables that are separated by tabs, also as .txt.
-        separator = "," if ".csv" in path.suffixes else "\t"
-        frame = pandas.read_csv(path, sep=separator, index_col=0, comment="#")
-    except (OSError, ValueError) as error:
-        raise FileFormatError(
-            f"{path}: expected a table of mutation types and tumors, but {error}."
-        ) from error
-    rows, columns = (tuple(map(str, axis)) for axis in (frame.index, frame.columns))
-    return Table(frame.to_numpy(), rows, columns, str(path), "tsv"), frame
+        # COSMIC and SigProfiler write tables that are separated by tabs, also as .txt and .all.
+        table = replace(text.read(path, ReadOptions(header=True, index=True)), source=str(path), kind="tsv")
+    except (OSError, FileFormatError) as error:
+        problem = f"{path}: {error.strerror}" if isinstance(error, OSError) else str(error).partition(". ")[0]
+        raise FileFormatError(f"{problem}. Expected a table of mutation types and tumors.") from error
+    return table, pandas.DataFrame(table.X, table.row_names, table.column_names)
