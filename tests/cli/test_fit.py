@@ -199,7 +199,7 @@ def test_json_is_alone_on_standard_output(array_file, tmp_path, capsys):
     ("content", "code", "said"),
     [
         (b"a,b\n1,2\n3,4\n5,7\n", 0, "read stdin.csv: 3 samples x 2 features"),
-        (gzip.compress(b"a,b\n1,2\n3,4\n5,7\n"), 0, "read stdin.csv.gz: 3 samples x 2 features"),
+        (gzip.compress(b"a,b\n1,2\n3,4\n5,7\n", mtime=0), 0, "read stdin.csv.gz: 3 samples x 2 features"),
         (b"a,b\n1,2\n3,x\n", 2, "nonneg: error: standard input: line 3, column 2"),
     ],
 )
