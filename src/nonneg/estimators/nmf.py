@@ -427,15 +427,15 @@ class NMF(FactorizingEstimator):
                 _, Ht = initial_factors(data, k, init=self.init, W=W, H=H, rng=rng)
             else:
                 Ht = data.to_device(self.components_.T)
-            past = self._past(data)
+            past = self._past(data, first=first)
             Ht, past = online_step(data, Ht, past, beta=beta, penalties=penalties_of(self, data))
         Ht, sums = data.to_caller(Ht), [data.to_caller(part) for part in (past.numerator, past.denominator)]
         self._online = replace(past, numerator=sums[0], denominator=sums[1])
         self._count_batch(Ht.T)
         return self
 
-    def _past(self, data: DataMatrix) -> OnlineState:
-        state = getattr(self, "_online", OnlineState())
+    def _past(self, data: DataMatrix, *, first: bool) -> OnlineState:
+        state = OnlineState() if first else getattr(self, "_online", OnlineState())
         if state.decay is None:
             state = replace(state, decay=decay_of(self.forget_factor, self.batch_size, data.shape[0]))
         if state.numerator is None:
