@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from nonneg._arrays import to_numpy
+from nonneg._lazy import cached_property
 from nonneg._typing import Array, FloatArray, Namespace, SampleArray
 from nonneg.data.observed import Observed
 from nonneg.kernels.grams import Gram, SharedGram
@@ -186,9 +187,6 @@ class LocalMatrix(DataMatrix):
     """A container in this process: its only block is itself."""
 
     part_entries = 1 << 20  # that are looked at at a time, as float64
-    # Solver, encoder and certificate ask for them.
-    _squared_norm: float | None = None
-    _total: float | None = None
 
     def map_reduce_rows(
         self, function: RowFunction, *sample_arrays: SampleArray, n_out: int = 1, **shared: Any
@@ -255,19 +253,20 @@ class LocalMatrix(DataMatrix):
         return float(total)
 
     def squared_norm(self) -> float:
-        """Return the weighted sum of the squared entries; computed once."""
-        if self._squared_norm is None:
-            self._squared_norm = self._compute_squared_norm()
+        """Return the weighted sum of the squared entries."""
         return self._squared_norm
 
-    def _compute_squared_norm(self) -> float:
+    @cached_property  # because solver, encoder and certificate ask for it
+    def _squared_norm(self) -> float:
         return self.entry_sum(lambda values: values * values)
 
     def total(self) -> float:
-        """Return the weighted sum of the entries; computed once."""
-        if self._total is None:
-            self._total = self.entry_sum(lambda values: values)
+        """Return the weighted sum of the entries."""
         return self._total
+
+    @cached_property
+    def _total(self) -> float:
+        return self.entry_sum(lambda values: values)
 
     def _compute_extremes(self) -> tuple[float, float]:
         limits = [(float(self.xp.min(rows)), float(self.xp.max(rows))) for _, rows in self._dense_parts()]
@@ -344,19 +343,10 @@ def block_statistics(block: LocalMatrix) -> tuple[tuple[()], tuple[FloatArray, l
 class BlockedMatrix(DataMatrix):
     """A container of several blocks: all that is asked of it is one `map_reduce_rows`."""
 
-    _known: Statistics | None = None
-
-    @property
+    @cached_property
     def statistics(self) -> Statistics:
         """All statistics, from one pass: each alone would read the blocks, where they are not in memory."""
-        if self._known is None:
-            self.examine()
-        assert self._known is not None
-        return self._known
-
-    def examine(self) -> None:
-        """Compute all statistics in one pass."""
-        self._known = Statistics.of(*self.map_reduce_rows(block_statistics, n_out=0)[1])
+        return Statistics.of(*self.map_reduce_rows(block_statistics, n_out=0)[1])
 
     @property
     def n_missing(self) -> int:
