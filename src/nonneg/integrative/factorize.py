@@ -67,15 +67,13 @@ def integrate(
     squared_norm = sum(one.squared_norm for one in data)
     with threads(n_jobs), single_threaded_blas():
         first = initial_components(data, k)
-        saved = None
-        if folder is not None:
-            saved = Checkpoint.of(
-                folder,
-                ["integrative", k, lam, tol],
-                [fingerprint(one.matrix) for one in data],
-                first.Ht,
-                from_numpy=lambda name, array: data[0].matrix.to_device(array),
-            )
+        saved = Checkpoint.of(
+            folder,
+            ["integrative", k, lam, tol],
+            lambda: [fingerprint(one.matrix) for one in data],
+            first.Ht,
+            from_numpy=lambda name, array: data[0].matrix.to_device(array),
+        )
         run = iterate(
             _Step(data, lam, squared_norm),
             first,

@@ -63,10 +63,9 @@ def cross_validation(
     X, mask = sample(problem.data, max_samples, source)
     root = int(source.integers(2**62))
     folds, limit = _folds(X, mask, n_folds, problem.grid()[-1], np.random.default_rng([root, 0]))
-    saved = None
-    if checkpoint is not None:
-        facts = [NAME, problem.grid(), root, n_folds]
-        saved = Checkpoint.of(checkpoint / NAME, facts, fingerprint(local_matrix(X, mask=mask)))
+    folder = None if checkpoint is None else checkpoint / NAME
+    settings = [NAME, problem.grid(), root, n_folds]
+    saved = Checkpoint.of(folder, settings, lambda: fingerprint(local_matrix(X, mask=mask)))
     candidates = [k for k in problem.grid() if k <= limit]
     if not candidates:
         raise InvalidParameterError(
