@@ -18,12 +18,7 @@ from nonneg._typing import MatrixLike
 from nonneg.certificates.plain_values import PlainValues
 from nonneg.data import DataMatrix
 from nonneg.data.door import Request, wrap
-from nonneg.exceptions import (
-    InvalidDataError,
-    InvalidParameterError,
-    UnknownNameError,
-    UnsupportedInputError,
-)
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError, UnsupportedInputError
 from nonneg.rank_selection import cross_validation, spectrum
 from nonneg.rank_selection.candidates import RankProblem, rank_problem
 from nonneg.rank_selection.estimate import MAX_SAMPLES, METHODS, checked_max_samples
