@@ -83,12 +83,12 @@ def relative_frobenius_error(data: DataMatrix, W: SampleArray, Ht: Array) -> flo
 
 def squared_residual(data: DataMatrix, W: SampleArray, Ht: Array) -> float:
     """Return the weighted sum of the squared observed entries of X - W H, one block of rows at a time."""
-    _, (half,) = data.map_reduce_rows(_half_squares, W, n_out=0, Ht=Ht)
+    half = data.reduce_rows(_half_squares, W, Ht=Ht)
     return 2.0 * float(half)
 
 
-def _half_squares(block: LocalMatrix, W: Array, *, Ht: Array) -> tuple[tuple[()], tuple[Any]]:
-    return (), (BetaLoss(2.0, 0.0).of_entries(block, W, Ht),)
+def _half_squares(block: LocalMatrix, W: Array, *, Ht: Array) -> Any:
+    return BetaLoss(2.0, 0.0).of_entries(block, W, Ht)
 
 
 def relative_error_from_square(data: DataMatrix, W: SampleArray, Ht: Array, square: float) -> float:

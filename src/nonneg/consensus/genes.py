@@ -74,7 +74,7 @@ def check_columns(data: DataMatrix, names: Sequence[Any] | None, who: str) -> No
         raise InvalidDataError(
             f"Expected at least two samples for {who}, got n_samples=1. Pass more samples."
         )
-    _, (sums,) = data.map_reduce_rows(_column_sums, n_out=0)
+    sums = data.reduce_rows(_column_sums)
     empty = np.flatnonzero(sums == 0)
     if not empty.size:
         return
@@ -87,8 +87,8 @@ def check_columns(data: DataMatrix, names: Sequence[Any] | None, who: str) -> No
     )
 
 
-def _column_sums(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
-    return (), (to_float64(block.column_powers(1.0)),)
+def _column_sums(block: LocalMatrix) -> Any:
+    return to_float64(block.column_powers(1.0))
 
 
 def _per_million(counts: Any) -> tuple[Any, FloatArray]:

@@ -62,18 +62,18 @@ def machine_epsilon(data: DataMatrix) -> float:
 
 def gram_matrix(data: DataMatrix) -> Float64Array:
     """Return X' diag(weights) X."""
-    _, (gram,) = data.map_reduce_rows(_block_gram, n_out=0)
+    gram = data.reduce_rows(_block_gram)
     gram = to_float64(gram)
     return 0.5 * (gram + gram.T)
 
 
-def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
+def _block_gram(block: LocalMatrix) -> Any:
     xp, gram = block.xp, 0.0
     # Entries that need no copy are multiplied at once.
     whole = isinstance(block.raw_rows(), np.ndarray) and block.dtype == xp.float64 and block.weights is None
     for start, stop in block.row_blocks(math.prod(block.shape) if whole else 1 << 20):
         gram = gram + _gram(xp, block.dense_rows(start, stop), block.weights, slice(start, stop))
-    return (), (gram,)
+    return gram
 
 
 def _gram(xp: Namespace, rows: Array, weights: Array | None, places: slice) -> Array:
@@ -85,19 +85,19 @@ def _gram(xp: Namespace, rows: Array, weights: Array | None, places: slice) -> A
 
 def apply_gram(data: DataMatrix, V: Array) -> Array:
     """Return X' diag(weights) X V in float64: for a NumPy array on the host, else on the device of V."""
-    _, (product,) = data.map_reduce_rows(_gram_product, n_out=0, V=data.to_device(V))
+    product = data.reduce_rows(_gram_product, V=data.to_device(V))
     return to_float64(product) if isinstance(V, np.ndarray) else data.xp.astype(product, V.dtype)
 
 
-def _gram_product(block: LocalMatrix, *, V: Any) -> tuple[tuple[()], tuple[Any]]:
-    return (), (block.transposed_times(block.times(V)),)
+def _gram_product(block: LocalMatrix, *, V: Any) -> Any:
+    return block.transposed_times(block.times(V))
 
 
 def resolve_small_singular_values(data: DataMatrix, V: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Turn the vectors of small singular values among themselves, so that their values are exact."""
     # The columns of X V that belong to small values are small themselves, so that their own Gram matrix is
     # exact to eps of *their* size: decomposing it again wins back what squaring lost.
-    _, (gram,) = data.map_reduce_rows(_projected_gram, n_out=0, V=data.to_device(V))
+    gram = data.reduce_rows(_projected_gram, V=data.to_device(V))
     gram = to_float64(gram)
     squares = np.diagonal(gram).copy()
     V = V.copy()
@@ -110,13 +110,13 @@ def resolve_small_singular_values(data: DataMatrix, V: Float64Array) -> tuple[Fl
     return V[:, order], np.sqrt(np.maximum(squares[order], 0.0))
 
 
-def _projected_gram(block: LocalMatrix, *, V: Any) -> tuple[tuple[()], tuple[Any]]:
+def _projected_gram(block: LocalMatrix, *, V: Any) -> Any:
     # Block by block: there may be as many vectors as columns, and X V would be as large as X.
     gram, step = 0.0, rows_per_block(V.shape[1], 1 << 20)
     for start in range(0, block.shape[0], step):
         part = block.select(slice(start, min(start + step, block.shape[0])))
         gram = gram + _gram(block.xp, part.times(V), part.weights, slice(None))
-    return (), (gram,)
+    return gram
 
 
 def leading_vectors(data: DataMatrix, k: int, *, tol: float | None = None) -> Float64Array:
@@ -295,7 +295,7 @@ def compressed(data: DataMatrix, width: int, *, dtype: Any) -> DataMatrix | None
     if data.has_missing:
         return None
     V = leading_range(data, width)
-    (rows,), _ = data.map_reduce_rows(_project, V=data.to_device(V), dtype=dtype)
+    rows = data.map_rows(_project, V=data.to_device(V), dtype=dtype)
     projected = data.sample_matrix(rows)
     if projected is None:
         return None
@@ -305,8 +305,8 @@ def compressed(data: DataMatrix, width: int, *, dtype: Any) -> DataMatrix | None
     return BlockView(projected, CompressedMatrix, n_columns=data.shape[1], V=held)
 
 
-def _project(block: LocalMatrix, *, V: Array, dtype: Any) -> tuple[tuple[Array], tuple[()]]:
-    return (block.xp.astype(block.times(V), dtype),), ()
+def _project(block: LocalMatrix, *, V: Array, dtype: Any) -> Array:
+    return block.xp.astype(block.times(V), dtype)
 
 
 class EckartYoungBound(NamedTuple):

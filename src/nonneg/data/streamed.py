@@ -138,13 +138,13 @@ class StreamedMatrix(BlockedMatrix):
         """Compute all statistics in one pass, calling `check` with each block and its first row."""
         first_row = 0
 
-        def look(block: LocalMatrix) -> tuple[tuple[()], tuple[Any, ...]]:
+        def look(block: LocalMatrix) -> tuple[Any, ...]:
             nonlocal first_row
             check(block, first_row)
             first_row += block.shape[0]
             return block_statistics(block)
 
-        self.statistics = Statistics.of(*self.map_reduce_rows(look, n_out=0)[1])
+        self.statistics = Statistics.of(*self.reduce_rows(look))
         if self._mask is None and not self.statistics.n_missing:
             self.has_mask = False  # complete data keep the solvers for complete data
 

@@ -57,7 +57,7 @@ def nndsvd_init(
     drawn = np.abs(rng.standard_normal(Ht.shape)) if draws else 1.0
     Ht = np.where(Ht == 0.0, drawn * filling, Ht)
     noise = noise_projections(data, k, rng) if draws else None
-    (W,), _ = data.map_reduce_rows(
+    W = data.map_rows(
         rows_only(partial(_parts)) if noise is None else _parts,
         projected,
         signs=data.to_device(parts.signs[None, :]),
@@ -120,11 +120,11 @@ def _parts(
     cut: float,
     filling: float,
     noise: dict[str, Array] | None,
-) -> tuple[tuple[Array], tuple[()]]:
+) -> Array:
     xp = block.xp
     signed = xp.where(signs == 0, xp.abs(projected), projected * signs)
     W = signed * scale
     least = max(cut, float(xp.finfo(W.dtype).smallest_normal))
     large = W >= least  # noqa: SIM300 (W is no constant)
     filled = filling if noise is None else half_normal_rows(block, **noise) * filling
-    return (xp.where(large, W, filled * xp.ones_like(W)),), ()
+    return xp.where(large, W, filled * xp.ones_like(W))

@@ -151,13 +151,13 @@ def _nndsvd(data: Sequence[DataSet], k: int) -> Any:
     V = Q @ vectors[:, np.argsort(-values, kind="stable")[:k]]
     squares = np.zeros((2, k))
     for one, s in zip(data, scales, strict=True):
-        _, sums = one.matrix.map_reduce_rows(_signed_squares, n_out=0, V=one.matrix.to_device(V / s))
+        sums = one.matrix.reduce_rows(_signed_squares, V=one.matrix.to_device(V / s))
         squares += np.stack([to_float64(total) for total in sums])
     return SignedParts(V, np.sqrt(squares)).Ht()
 
 
-def _signed_squares(block: Any, *, V: Array) -> tuple[tuple[()], tuple[Array, Array]]:
+def _signed_squares(block: Any, *, V: Array) -> tuple[Array, Array]:
     xp, XV = block.xp, block.times(V)
     squares = block.weighted(XV * XV)
     zero = xp.zeros_like(squares)
-    return (), tuple(xp.sum(xp.where(side, squares, zero), axis=0) for side in (XV > 0, XV < 0))
+    return tuple(xp.sum(xp.where(side, squares, zero), axis=0) for side in (XV > 0, XV < 0))

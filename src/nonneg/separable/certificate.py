@@ -137,9 +137,8 @@ def mixture_noise(points: DataMatrix, vertices: FloatArray) -> float:
     """Return a bound on the distance of a sample from mixtures with weights of at most one, in one pass."""
     # The least-squares weights are moved into the set of nonnegative weights whose sum is at most one; any
     # weights in it give a bound.
-    _, (parts,) = points.map_reduce_rows(
+    parts = points.reduce_rows(
         _left_by_mixtures,
-        n_out=0,
         inverse=points.to_device(np.linalg.pinv(vertices)),
         vertices=points.to_device(vertices),
     )
@@ -148,9 +147,7 @@ def mixture_noise(points: DataMatrix, vertices: FloatArray) -> float:
     return float(noise) + 4.0 * len(vertices) * float(np.finfo(np.float64).eps) * float(longest)
 
 
-def _left_by_mixtures(
-    block: LocalMatrix, *, inverse: Array, vertices: Array
-) -> tuple[tuple[()], tuple[list[Any]]]:
+def _left_by_mixtures(block: LocalMatrix, *, inverse: Array, vertices: Array) -> list[Any]:
     xp, parts = block.xp, [(0.0, 0.0)]
     inverse, vertices = xp.astype(inverse, xp.float64), xp.astype(vertices, xp.float64)
     for start, stop in block.row_blocks(1 << 20):
@@ -160,7 +157,7 @@ def _left_by_mixtures(
         residuals = rows - weights / sums @ vertices
         squares = [xp.max(xp.sum(part * part, axis=1)) for part in (residuals, rows)]
         parts.append((math.sqrt(float(squares[0])), math.sqrt(float(squares[1]))))
-    return (), ([tuple(np.max(parts, axis=0).tolist())],)
+    return [tuple(np.max(parts, axis=0).tolist())]
 
 
 def _averaged_noise(result: SelectionResult, vertices: FloatArray, n_samples: int) -> Statement:

@@ -59,16 +59,14 @@ def _cleaned_up(data: DataMatrix, anchors: IntArray, tie_tol: float) -> IntArray
         basis = np.linalg.qr((others[1:] - origin).T)[0]
         own = float(squares_outside((rows[turn] - origin)[None, :], basis)[0])
         shared = {"origin": data.to_device(origin), "basis": data.to_device(basis), "tie_tol": tie_tol}
-        index, square, _ = best_candidate(data.map_reduce_rows(_farthest, n_out=0, **shared)[1][0], tie_tol)
+        index, square, _ = best_candidate(data.reduce_rows(_farthest, **shared), tie_tol)
         # Ties keep the anchor, as they do where the others span as much.
         if square > (1.0 + tie_tol) * own and square > tie_tol**2 * float(np.sum((rows - origin) ** 2)):
             anchors[turn], rows[turn] = index, to_float64(data.take_rows([index]))[0]
     return anchors
 
 
-def _farthest(
-    block: LocalMatrix, *, origin: Array, basis: Array, tie_tol: float
-) -> tuple[tuple[()], tuple[list[Candidate]]]:
+def _farthest(block: LocalMatrix, *, origin: Array, basis: Array, tie_tol: float) -> list[Candidate]:
     # The candidates of a block for the sample farthest from an affine span.
     xp = block.xp
     columns = xp.concat([basis, origin[:, None]], axis=1)
@@ -83,7 +81,7 @@ def _farthest(
         return squares_outside(rows - origin, basis)
 
     squares = accurate_squares(block, squares, scale, tie_tol, squares_of)
-    return (), (block_candidates(block, squares, apart, tie_tol, rows=False),)
+    return block_candidates(block, squares, apart, tie_tol, rows=False)
 
 
 def _from_span(
