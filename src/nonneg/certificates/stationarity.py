@@ -29,7 +29,7 @@ import math
 from typing import Any
 
 from nonneg._typing import Array, Namespace, SampleArray
-from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.certificates.certificate import Statement, Verdict, verdict_of
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.kernels.grams import SharedGram, SmoothGram
 from nonneg.kernels.rows import sum_rows
@@ -166,6 +166,4 @@ def stationarity_statement(
         f"{_named(loss)} loss: its normalized KKT residual is {residual:.2e}, "
         f"{'at most' if holds else 'above'} {THRESHOLD:g}."
     )
-    return Statement(
-        "stationarity", sentence, residual, THRESHOLD, Verdict.HOLDS if holds else Verdict.FAILS, quantities
-    )
+    return Statement("stationarity", sentence, residual, THRESHOLD, verdict_of(holds), quantities)

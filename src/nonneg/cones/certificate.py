@@ -10,7 +10,7 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 from nonneg.certificates.bounds import lower, upper
-from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.certificates.certificate import Statement, Verdict, verdict_of
 from nonneg.cones.geometry.bounds import (
     cluster_bound,
     corrected_size_angles,
@@ -103,7 +103,7 @@ def _cluster_bound(
     )
     if not holds:
         sentence += " The factors are worse than the best directions of the clusters."
-    return Statement("cluster-bound", sentence, error, bound, _verdict(holds), quantities)
+    return Statement("cluster-bound", sentence, error, bound, verdict_of(holds), quantities)
 
 
 def _largest_angle_bound(angles: FloatArray, error: float, rounding: float) -> Statement:
@@ -114,7 +114,7 @@ def _largest_angle_bound(angles: FloatArray, error: float, rounding: float) -> S
         "size angle (Theorem 4, equation 8)."
     )
     quantities = {"relative_error": error, "bound": bound}
-    return Statement("largest-angle-bound", sentence, error, bound, _verdict(holds), quantities)
+    return Statement("largest-angle-bound", sentence, error, bound, verdict_of(holds), quantities)
 
 
 def _geometric_assumption(separation: ConeSeparation) -> Statement:
@@ -141,7 +141,7 @@ def _geometric_assumption(separation: ConeSeparation) -> Statement:
         sentence,
         separation.smallest_between,
         separation.required,
-        _verdict(separation.holds),
+        verdict_of(separation.holds),
         quantities,
     )
 
@@ -159,7 +159,7 @@ def _exact_clustering_bound(
         verdict = Verdict.NOT_VERIFIABLE
     else:
         holds = error <= bound + rounding
-        verdict = _verdict(holds)
+        verdict = verdict_of(holds)
         sentence = (
             "The geometric assumption (2) holds, so greedy clustering and one direction per cluster have "
             f"a relative error of at most {upper(bound)} from any first point (Theorem 5); it is {error:.4g}"
@@ -200,7 +200,9 @@ def _cones_in_orthant(axes: FloatArray, angles: FloatArray) -> Statement:
             f"by up to {angle_text(-tightest)}; the points themselves need not."
         )
     quantities = {"cones_in_orthant": inside, "cones": len(angles), "smallest_room": tightest}
-    return Statement("cones-in-orthant", sentence, tightest, 0.0, _verdict(inside == len(angles)), quantities)
+    return Statement(
+        "cones-in-orthant", sentence, tightest, 0.0, verdict_of(inside == len(angles)), quantities
+    )
 
 
 def _limiting_error(value: float, contained: Statement, error: float) -> Statement:
@@ -227,7 +229,3 @@ def _compared(error: float, bound: float, rounding: float) -> str:
 def angle_text(radians: float, written: Callable[[float, int], str] = upper) -> str:
     """Write an angle in radians and degrees: as an upper bound, or as `written` says."""
     return f"{written(radians, 4)} radians ({written(math.degrees(radians), 3)} degrees)"
-
-
-def _verdict(holds: bool) -> Verdict:
-    return Verdict.HOLDS if holds else Verdict.FAILS

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.certificates.certificate import Certificate, Statement, Verdict, verdict_of
 from nonneg.consensus.result import RankConsensus, RestartTable
 
 # A silhouette above 0.8 is what SigProfilerExtractor calls stable (Islam et al. 2022, Cell Genomics 2(11)).
@@ -36,7 +36,7 @@ def consensus_certificate(
         f"{int(np.sum(converged))} of {len(converged)} restarts reached the tolerance tol before max_iter.",
         share,
         1.0,
-        Verdict.HOLDS if share == 1.0 else Verdict.FAILS,
+        verdict_of(share == 1.0),
         {"n_restarts": len(converged)},
     )
     return Certificate((_stability(consensus), _error(consensus, resampled), reached))
@@ -87,7 +87,7 @@ def _error(consensus: RankConsensus, resampled: bool) -> Statement:
         f"(threshold {100 * MAX_EXCESS:.0f}%).",
         excess,
         MAX_EXCESS,
-        Verdict.HOLDS if excess <= MAX_EXCESS else Verdict.FAILS,
+        verdict_of(excess <= MAX_EXCESS),
         {"error": consensus.error, "best_restart": best},
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from nonneg._arrays import to_float64
 from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.certificates.bounds import lower
-from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.certificates.certificate import Statement, Verdict, verdict_of
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.minvol.noise import NoiseLevel
 
@@ -42,7 +42,7 @@ def stationarity(residual: float, stalled: bool = False) -> Statement:
     """Return the statement that fit and volume balance."""
     good = residual <= STATIONARY
     sentence = f"The projected gradient of the objective is {residual:.2e} times that of its volume term, "
-    verdict = Verdict.HOLDS if good else Verdict.FAILS
+    verdict = verdict_of(good)
     if good:
         sentence += f"at most {STATIONARY:g}: fit and volume balance."
     elif stalled:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.certificates.certificate import Certificate, Statement, Verdict, verdict_of
 from nonneg.rank_selection.candidates import RankProblem
 from nonneg.rank_selection.result import RankCurve, RankResult, scores_of
 
@@ -81,5 +81,4 @@ def ratio_statements(problem: RankProblem, rank: int) -> Certificate:
         "n_cones": rank, "n_samples": n_samples, "n_features": n_features, "first_level": float(values[0]),
         "cone_level": floor + gap, "floor_level": floor,
     }  # fmt: skip
-    verdict = Verdict.HOLDS if holds else Verdict.FAILS
-    return Certificate((Statement(CONDITION, sentence, deviation, allowed, verdict, quantities),))
+    return Certificate((Statement(CONDITION, sentence, deviation, allowed, verdict_of(holds), quantities),))
