@@ -151,7 +151,7 @@ def _weights(
 def _on_simplex(
     block: LocalMatrix, before: Array | None = None, *, Ht: Array, **system: Any
 ) -> tuple[tuple[Array], tuple[Array, Array, float]]:
-    (W,), _ = _weights(block, before, **system)
+    W = _weights(block, before, **system)
     xp, misfit, square = block.xp, 0.0, 0.0
     # Differences of Gram matrices would lose the digits of a small residual, which the volume balances.
     for start, stop in block.row_blocks(1 << 20):
