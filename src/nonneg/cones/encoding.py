@@ -39,7 +39,7 @@ def _labels(block: LocalMatrix, *, centroids: Array) -> Array:
 
 
 def _coefficients(block: LocalMatrix, *, centroids: Array, directions: Array) -> Array:
-    (labels,), _ = _labels(block, centroids=centroids)
+    labels = _labels(block, centroids=centroids)
     return one_hot(labels, block.times(directions.T), directions.shape[0])
 
 
