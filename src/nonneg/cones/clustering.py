@@ -83,7 +83,7 @@ def cone_clusters(
             "centroid. Choose another row."
         )
     if not picks:
-        labels, cosines = _no_clusters(data, inverse_norms)
+        (labels, cosines), _ = data.map_reduce_rows(_nothing, inverse_norms, n_out=2)
         return ConeClusters(labels, indices, data.to_device(np.empty((0, data.shape[1]))), cosines)
     centroids = data.xp.stack(units)
     (labels, cosines), _ = data.map_reduce_rows(_assign, inverse_norms, n_out=2, centroids=centroids)
@@ -167,10 +167,6 @@ def _assign(
     block: LocalMatrix, inverse_norms: Array, *, centroids: Array
 ) -> tuple[tuple[Array, Array], tuple[()]]:
     return nearest_centroids(block, inverse_norms, centroids), ()
-
-
-def _no_clusters(data: DataMatrix, inverse_norms: SampleArray) -> tuple[SampleArray, SampleArray]:
-    return data.map_reduce_rows(_nothing, inverse_norms, n_out=2)[0]
 
 
 def _nothing(block: LocalMatrix, inverse_norms: Array) -> tuple[tuple[Array, Array], tuple[()]]:
