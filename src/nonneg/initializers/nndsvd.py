@@ -101,14 +101,16 @@ class SignedParts:
         return parts * scale
 
 
-def _project(block: LocalMatrix, *, V: Array) -> tuple[tuple[Array], tuple[Array, Array]]:
-    xp = block.xp
+def _project(block: LocalMatrix, *, V: Array) -> tuple[tuple[Array], tuple[Array, ...]]:
     XV = block.times(V)
-    squares = block.weighted(XV * XV)
+    return (XV,), signed_squares(block, XV)
+
+
+def signed_squares(block: LocalMatrix, XV: Array) -> tuple[Array, ...]:
+    """Return the weighted squares of the positive and of the negative entries, summed by column."""
+    xp, squares = block.xp, block.weighted(XV * XV)
     zero = xp.zeros_like(squares)
-    positive = xp.sum(xp.where(XV > 0, squares, zero), axis=0)
-    negative = xp.sum(xp.where(XV < 0, squares, zero), axis=0)
-    return (XV,), (positive, negative)
+    return tuple(xp.sum(xp.where(side, squares, zero), axis=0) for side in (XV > 0, XV < 0))
 
 
 def _parts(

@@ -16,9 +16,10 @@ from nonneg._threads import single_threaded_blas, threads
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.stationarity import normalized, stationarity_statement
+from nonneg.data import LocalMatrix
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.spectral import apply_gram
-from nonneg.initializers.nndsvd import SignedParts
+from nonneg.initializers.nndsvd import SignedParts, signed_squares
 from nonneg.integrative.problem import (
     Components,
     DataSet,
@@ -156,8 +157,5 @@ def _nndsvd(data: Sequence[DataSet], k: int) -> Any:
     return SignedParts(V, np.sqrt(squares)).Ht()
 
 
-def _signed_squares(block: Any, *, V: Array) -> tuple[Array, Array]:
-    xp, XV = block.xp, block.times(V)
-    squares = block.weighted(XV * XV)
-    zero = xp.zeros_like(squares)
-    return tuple(xp.sum(xp.where(side, squares, zero), axis=0) for side in (XV > 0, XV < 0))
+def _signed_squares(block: LocalMatrix, *, V: Array) -> tuple[Array, ...]:
+    return signed_squares(block, block.times(V))
