@@ -36,9 +36,7 @@ def fast_anchor(
         direction = None if n_picks == 1 else basis.extended(xp, row - first[0])
         return {"origin": first[0], "direction": direction, "basis": basis.matrix, "tie_tol": tie_tol}
 
-    rule = GreedyRule(
-        begin=squared_norms, advance=_from_span, shared=shared, n_kept=2, tie_break=(1, tie_tol)
-    )
+    rule = GreedyRule(begin=squared_norms, advance=_from_span, shared=shared, n_kept=2, tie_tol=tie_tol)
     result = select_greedily(data, n_components, rule, method="fast-anchor")
     if not clean_up or len(result.anchors) < 2:
         return result
@@ -77,7 +75,7 @@ def _farthest(block: LocalMatrix, *, origin: Array, basis: Array, tie_tol: float
     apart = xp.clip(scale - 2.0 * products[:, -1], min=0.0)
     squares = xp.clip(apart - xp.sum(inside * inside, axis=1), min=0.0)
 
-    def squares_of(rows: Array, places: Array) -> Array:
+    def squares_of(rows: Array) -> Array:
         return squares_outside(rows - origin, basis)
 
     squares = accurate_squares(block, squares, scale, tie_tol, squares_of)
@@ -108,7 +106,7 @@ def _from_span(
             along = along - xp.sum(origin * direction[:, 0])
             squares = xp.clip(squares - along * along, min=0.0)
 
-    def squares_of(rows: Array, places: Array) -> Array:
+    def squares_of(rows: Array) -> Array:
         rows = rows - origin
         return xp.sum(rows * rows, axis=1) if basis is None else squares_outside(rows, basis)
 

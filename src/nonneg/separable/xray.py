@@ -102,7 +102,7 @@ def _advance(
     squares = xp.sum((wide @ gram - 2.0 * xp.astype(products, xp.float64)) * wide, axis=1)
     squares = xp.clip(original[:, 0] + squares, min=0.0)
 
-    def squares_of(rows: Array, places: Array) -> Array:
+    def squares_of(rows: Array) -> Array:
         rows = _residuals(rows, rays, gram)
         return xp.sum(rows * rows, axis=1)
 
