@@ -140,7 +140,7 @@ def test_names_follow_the_topics(models, planted, tmp_path):
 def test_several_changes_at_once_go_by_the_numbers_of_the_model(models, planted):
     X, model = planted[0], models["nmf"]
     before = model.transform(X)
-    new = edited(model, X, merge=[[1, 3]], split={0: 2}, rename={3: "both", 2: "two"})
+    new = edited(model, X, merge=[[1, 3]], split=[(0, 2)], rename={3: "both", 2: "two"})
     mapping = new.edits_[-1]["mapping"]
     after = new.transform(X)
     is_consistent(new, X)
