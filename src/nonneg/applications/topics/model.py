@@ -523,7 +523,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         if not isinstance(topics, kinds):
             raise InvalidParameterError(f"topics must be a list such as [3, 7], got {topics!r}.")
         groups = topics if any(isinstance(one, kinds) for one in topics) else [topics]
-        return edited(self, X, merge=[one if isinstance(one, kinds) else [one] for one in groups])
+        return edited(self, X, merge=[list(one) if isinstance(one, kinds) else [one] for one in groups])
 
     def split_topic(self, topic: Any, X: Any, into: int = 2) -> TopicModel:
         """Return a model in which one topic is divided into several.
