@@ -9,9 +9,9 @@ from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.kernels.cluster_products import one_hot
 
 
-def nearest_cones(data: DataMatrix, centroids: Array) -> SampleArray:
-    """Return the cone of each point: the one whose centroid has the largest cosine."""
-    return data.map_rows(_labels, centroids=centroids)
+def nearest_cones(data: DataMatrix, centroids: Array, *inverse_norms: SampleArray) -> SampleArray:
+    """Return the cone of each point: the one whose centroid has the largest cosine, -1 for zeros."""
+    return data.map_rows(_labels, *inverse_norms, centroids=centroids)
 
 
 def project_on_cones(data: DataMatrix, centroids: Array, directions: Array) -> SampleArray:
@@ -32,10 +32,10 @@ def sums_by_cone(data: DataMatrix, labels: SampleArray, k: int) -> Any:
     return data.reduce_rows(_sums, labels, k=k)
 
 
-def _labels(block: LocalMatrix, *, centroids: Array) -> Array:
-    xp = block.xp
+def _labels(block: LocalMatrix, inverse_norms: Array | None = None, *, centroids: Array) -> Array:
+    xp, norms = block.xp, block.inverse_row_norms() if inverse_norms is None else inverse_norms
     labels = xp.astype(xp.argmax(block.times(centroids.T), axis=1), xp.int64)[:, None]
-    return xp.where(block.inverse_row_norms() > 0, labels, -xp.ones_like(labels))
+    return xp.where(norms > 0, labels, -xp.ones_like(labels))
 
 
 def _coefficients(block: LocalMatrix, *, centroids: Array, directions: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def check_columns(data: DataMatrix, names: Sequence[Any] | None, who: str) -> No
         raise InvalidDataError(
             f"Expected at least two samples for {who}, got n_samples=1. Pass more samples."
         )
-    sums = data.reduce_rows(_column_sums)
+    sums = to_float64(data.reduce_rows(methodcaller("column_powers", 1.0)))
     empty = np.flatnonzero(sums == 0)
     if not empty.size:
         return
@@ -85,10 +86,6 @@ def check_columns(data: DataMatrix, names: Sequence[Any] | None, who: str) -> No
         "about them. Leave them out, for example X[:, numpy.ravel(X.sum(axis=0)) > 0], or "
         "scanpy.pp.filter_genes(adata, min_cells=1)."
     )
-
-
-def _column_sums(block: LocalMatrix) -> Any:
-    return to_float64(block.column_powers(1.0))
 
 
 def _per_million(counts: Any) -> tuple[Any, FloatArray]:

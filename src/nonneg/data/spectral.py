@@ -34,7 +34,6 @@ from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import DataMatrix, LocalMatrix, rows_per_block
 from nonneg.data.sparse import SparseRows
 from nonneg.data.views import BlockView, CompressedMatrix, ScaledMatrix, tall
-from nonneg.exceptions import InvalidParameterError
 from nonneg.kernels.rows import gram_of
 
 Float64Array: TypeAlias = npt.NDArray[np.float64]
@@ -125,21 +124,11 @@ def leading_vectors(data: DataMatrix, k: int, *, tol: float | None = None) -> Fl
     return fixed_vectors(values, V, max(REPEATED, 100 * machine_epsilon(data)))
 
 
-def check_count(data: DataMatrix, k: int) -> None:
-    """Reject a number of singular values that the data do not have."""
-    if not 1 <= k <= min(data.shape):
-        raise InvalidParameterError(
-            f"Expected a number of singular values from 1 to {min(data.shape)} for data of shape "
-            f"{data.shape}, got {k}."
-        )
-
-
 def leading_eigenpairs(
     data: DataMatrix, k: int, *, rng: Seed = None, tol: float | None = None
 ) -> tuple[Float64Array, Float64Array]:
     """Return the k largest eigenvalues of X'X and their vectors."""
     n_columns = data.shape[1]
-    check_count(data, k)
     # A fixed seed: the same data in another order or with repeated rows must give the same vectors.
     source = np.random.default_rng(n_columns) if rng is None else generator(rng)
     tol = max(1e-12 if tol is None else tol, 100 * machine_epsilon(data))
@@ -167,7 +156,6 @@ def leading_singular_values(data: DataMatrix, k: int, rng: Seed = None) -> Float
     # With m the shorter side and n the longer one (m is the number of columns for chunked and weighted data):
     # n m^2 + O(m^3) operations where the Gram matrix is formed, else 10 to 60 passes with blocks of k / 2
     # vectors and O(m k) memory.
-    check_count(data, k)
     data = tall(data)
     if gram_is_cheaper(data, k):
         values = np.linalg.eigvalsh(gram_matrix(data))[::-1][:k]
@@ -321,12 +309,7 @@ class EckartYoungBound(NamedTuple):
 
 def eckart_young_bound(data: DataMatrix, k: int) -> EckartYoungBound:
     """Return a lower bound on the relative error of every factorization of rank k, nonnegative or not."""
-    # Eckart & Young (1936), Psychometrika 1, 211-218.
-    if data.has_missing:
-        raise InvalidParameterError(
-            "The Eckart-Young lower bound needs complete data, but entries are missing. Leave it out, or "
-            "impute them first."
-        )
+    # Of complete data: Eckart & Young (1936), Psychometrika 1, 211-218.
     square = data.squared_norm()
     norm = math.sqrt(square)
     if k >= min(data.shape) or square == 0.0:

@@ -1,4 +1,4 @@
-"""Passes over clustered data: mean directions, and the points farthest from the axes of their clusters."""
+"""A pass over clustered data: the points farthest from the axes of their clusters."""
 
 from __future__ import annotations
 
@@ -31,19 +31,6 @@ class FarthestPoints:
     counts: FloatArray  # how many points a cluster has
     # Weighted sums of the squared lengths of the points, and of their squared distances to the axes' lines.
     sums: FloatArray
-
-
-def cluster_means(data: DataMatrix, labels: SampleArray, k: int) -> FloatArray:
-    """Return the sums of the unit points of each cluster."""
-    sums = data.reduce_rows(_sums_of_units, labels, k=k)
-    return to_float64(sums).T
-
-
-def _sums_of_units(block: LocalMatrix, labels: Array, *, k: int) -> Array:
-    xp = block.xp
-    numbers = xp.arange(k, dtype=xp.int64, device=labels.device)
-    own = xp.astype(xp.astype(labels, xp.int64) == numbers[None, :], labels.dtype)
-    return block.transposed_times(own * block.inverse_row_norms())
 
 
 def farthest_points(
