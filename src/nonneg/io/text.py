@@ -160,8 +160,8 @@ def _bad_columns(
     unnamed = " Names in the first line or column need header=True (--header) or index=True (--index)."
     return FileFormatError(
         f"{path}: {listing}. Leave columns of text out with --drop {shlex.quote(','.join(columns))}; "
-        "--label-column takes one of known classes. Correct a single wrong cell, or leave it empty "
-        f"and ignore it (missing='mask', --missing mask).{unnamed * (names is None)}"
+        "--label-column or --group-by takes one of known classes. Correct a single wrong cell, or leave it "
+        f"empty and ignore it (missing='mask', --missing mask).{unnamed * (names is None)}"
     )
 
 
