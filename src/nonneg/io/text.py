@@ -235,7 +235,7 @@ def _looks_like_header(rows: Sequence[Sequence[str]], n_cells: int, parse: Parse
     # Whole numbers in equal steps, such as years or wavelengths, above decimals or several other rows.
     runs = [row[not first[0].isdecimal() :] for row in rows]
     whole = any(all(map(str.isdecimal, run)) for run in runs[1:])
-    several = len(runs[0]) >= 4 and len(rest) >= 3 if whole else len(runs[0]) >= 3 and bool(rest)
+    several = len(runs[0]) >= 3 + whole and len(rest) >= 2 + whole
     return several and _in_steps(runs[0]) and not any(map(_in_steps, runs[1:]))
 
 
