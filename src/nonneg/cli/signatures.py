@@ -75,6 +75,8 @@ def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, r
 
     if reference is None:
         raise InvalidParameterError("--assign needs --reference FILE, a table of known signatures.")
+    if options.ranks is not None:
+        raise InvalidParameterError("--assign takes the signatures of --reference. Leave out -k.")
     result, seconds = terminal.timed(
         assign_signatures, frame, reference, n_bootstrap=options.n_bootstrap, rng=options.seed
     )

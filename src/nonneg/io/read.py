@@ -55,7 +55,7 @@ def _format_for(path: Path, options: ReadOptions) -> Format:
         )
     if options.mentioned and not form.has_columns:
         raise InvalidParameterError(
-            f"--columns, --drop and --label-column are for text and Parquet files, but {path} is "
+            f"--columns, --drop and columns of classes are for text and Parquet files, but {path} is "
             f"{form.words}. Choose its columns in Python, and save them."
         )
     return form

@@ -160,8 +160,8 @@ def _bad_columns(
     unnamed = " Names in the first line or column need header=True (--header) or index=True (--index)."
     return FileFormatError(
         f"{path}: {listing}. Leave columns of text out with --drop {shlex.quote(','.join(columns))}; "
-        "--label-column takes one of known classes. Correct a single wrong cell, or leave it empty "
-        f"and ignore it (missing='mask', --missing mask).{unnamed * (names is None)}"
+        "--label-column or --group-by takes one of known classes. Correct a single wrong cell, or leave it "
+        f"empty and ignore it (missing='mask', --missing mask).{unnamed * (names is None)}"
     )
 
 
@@ -235,7 +235,7 @@ def _looks_like_header(rows: Sequence[Sequence[str]], n_cells: int, parse: Parse
     # Whole numbers in equal steps, such as years or wavelengths, above decimals or several other rows.
     runs = [row[not first[0].isdecimal() :] for row in rows]
     whole = any(all(map(str.isdecimal, run)) for run in runs[1:])
-    several = len(runs[0]) >= 4 and len(rest) >= 3 if whole else len(runs[0]) >= 3 and bool(rest)
+    several = len(runs[0]) >= 3 + whole and len(rest) >= 2 + whole
     return several and _in_steps(runs[0]) and not any(map(_in_steps, runs[1:]))
 
 

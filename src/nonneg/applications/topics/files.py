@@ -69,9 +69,7 @@ def read_documents(
             )
         return _matrix(first, vocabulary)
     if vocabulary is not None:
-        raise InvalidParameterError(
-            "A vocabulary belongs to one matrix of counts; texts bring their own words."
-        )
+        raise InvalidParameterError("A vocabulary is for a matrix of counts; texts bring their own words.")
     documents = [one for path in paths for one in _texts(Path(path), column, lines, time_column)]
     names, texts, times = ([one[at] for one in documents] for at in range(3))
     if time_column is not None and all(time is None for time in times):
