@@ -50,6 +50,8 @@ def sum_rows(function: Callable[..., Any], *arrays: Any) -> Any:
 
     if not on_host:
         return scalar(work(0, first.shape[0]))
+    if first.shape[0] <= step:
+        return float(function(*arrays))
     parts = parallel_for(work, first.shape[0], chunk_size=step, operations=4.0 * first.size)
     return float(sum(parts))
 
