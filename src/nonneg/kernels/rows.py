@@ -29,6 +29,9 @@ def map_rows(function: Callable[..., Any], *arrays: Any) -> Any:
     first = arrays[0]
     out = np.empty(first.shape, dtype=first.dtype)
     step = max(1, CHUNK_ENTRIES // max(1, first.shape[1]))
+    if first.shape[0] <= step:
+        out[...] = function(*arrays)
+        return out
 
     def work(start: int, stop: int) -> None:
         for rows in ranges(start, stop, step):
