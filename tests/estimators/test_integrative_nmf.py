@@ -152,6 +152,9 @@ def test_mistakes_are_named(sets):
         IntegrativeNMF(K).fit([sets[0], -sets[1]])
     with pytest.raises(ShapeError, match="3 labels, but X has 40"):
         IntegrativeNMF(K).fit(sets[0], batch=["a", "b", "a"])
+    for missing in (np.nan, None):
+        with pytest.raises(InvalidParameterError, match=r"batch\[1\] is .*Give every sample a label"):
+            IntegrativeNMF(K).fit(sets[0][:3], batch=["a", missing, "b"])
     with pytest.raises(ShapeError, match=r"a label per sample, such as batch=adata.obs.*got 'donor'"):
         IntegrativeNMF(K).fit(sets[0], batch="donor")  # as scanpy's functions take it
     with pytest.raises(InvalidParameterError, match="batch is for one array"):

@@ -40,6 +40,7 @@ KEEP = (
     "If they are noise around small values, pass negative='keep' (--negative keep), which the Frobenius loss "
     "allows: clipping biases the components."
 )
+BEFORE = "Pass the numbers from before X was centered or scaled, such as counts (adata.layers['counts'])."
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +243,9 @@ def _checked_mask(mask: Any, shape: Any) -> Any:
             f"Expected a mask of the same shape as X, {tuple(shape)}, got {tuple(mask.shape)}. "
             "True means observed."
         )
+    values = mask.data if sp.issparse(mask) else mask
+    if not (is_dask(mask) or np.isin(values, (0, 1)).all()):
+        raise InvalidParameterError("A mask contains True and False only; entry_weight takes other weights.")
     return mask
 
 
@@ -302,14 +306,9 @@ def check_entries(
         )
     if low < 0 and not (request.signed or request.negative == "keep"):
         i, j, value = locate(data, lambda xp, block: block < 0)
-        remedy = (
-            KEEP
-            if request.negative
-            else "Shift or clip the data, for example X - X.min() or numpy.maximum(X, 0)."
-        )
         raise NegativeDataError(
             f"Negative values in data passed to {who} (input X): entry {place(i, j)} is {value}. "
-            + (advice or remedy)
+            + (advice or (KEEP if request.negative else BEFORE))
         )
     _check_size(data, max(high, -low), who)
     if request.positive and low == 0:

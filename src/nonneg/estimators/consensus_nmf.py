@@ -21,7 +21,7 @@ from nonneg.consensus.certificate import consensus_certificate, recommended
 from nonneg.consensus.clustering import CLUSTERINGS
 from nonneg.consensus.combine import ConsensusOptions
 from nonneg.consensus.fit import ConsensusProblem, candidates_of, warn_of_result
-from nonneg.consensus.genes import check_sign, score_spectra, tpm_spectra, warn_of_logarithms
+from nonneg.consensus.genes import score_spectra, tpm_spectra, warn_of_logarithms
 from nonneg.consensus.resampling import RESAMPLING
 from nonneg.consensus.restarts import RestartOptions
 from nonneg.consensus.result import RankConsensus, RestartTable
@@ -226,11 +226,10 @@ class ConsensusNMF(WeightedEstimator):
 
     def _counts(self, X: Any, *, reset: bool, sample_weight: Any = None) -> DataMatrix:
         beta = beta_of(self.beta_loss)
-        rules = {"signed": True, "positive": beta <= 0}
         n_iter = likely_iterations(self.max_iter, self.n_init, beta)
-        data = input_data(self, X, reset=reset, sample_weight=sample_weight, n_iter=n_iter, **rules)
-        check_sign(data, type(self).__name__)
-        return data
+        return input_data(
+            self, X, reset=reset, sample_weight=sample_weight, n_iter=n_iter, positive=beta <= 0
+        )
 
     def _take(self, k: int) -> None:
         """Make one rank the result, in the array type that the components have."""

@@ -77,6 +77,8 @@ def _split(data: DataMatrix, batch: Any) -> DataSets:
     labels = np.asarray([str(label) for label in np.asarray(batch).tolist()])
     if labels.shape != (data.shape[0],):
         raise ShapeError(f"batch has {labels.size} labels, but X has {data.shape[0]} samples.")
+    if (lost := np.flatnonzero(np.isin(labels, ("nan", "None", "NaT", "<NA>")))).size:
+        raise InvalidParameterError(f"batch[{lost[0]}] is {labels[lost[0]]}. Give every sample a label.")
     names = sorted(set(labels.tolist()))
     if len(names) == 1:
         return DataSets(names, [data], [slice(None)])

@@ -24,6 +24,7 @@ from nonneg._warnings import warn_user
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.certificates.svd_lower_bound import eckart_young_statement
 from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.annotated import check_labels
 from nonneg.estimators._base import Callback, Checkpoint, FactorizingEstimator, input_data, rank_of
 from nonneg.estimators.documentation import documented
 from nonneg.estimators.saving import Fields, StoredArray, damaged
@@ -247,6 +248,7 @@ class NMF(FactorizingEstimator):
             uncertainty=uncertainty, positive=beta <= 0,
             n_iter=likely_iterations(self.max_iter, self.n_init, beta),
         )  # fmt: skip
+        check_labels((None, getattr(self, "feature_names_in_", None)), H, "H")
         balance = self._column_balance(data, beta)
         data = self._scaled(data, reset=True)
         H = self._scaled_H(H, -1)

@@ -238,8 +238,8 @@ class WeightedGrams:
         entries = 1 << 18 if isinstance(factor, np.ndarray) else CHUNK_ENTRIES
         step = max(1, entries // max(1, self.weights.shape[1]))
         for rows in ranges(0, factor.shape[0], step):
-            squares = xp.astype(factor[rows, :] @ self.other.T, xp.float64) ** 2
-            total = total + xp.sum(squares * xp.astype(self.weights[rows, :], xp.float64))
+            squares = xp.astype(factor[rows, :] @ self.other.T, xp.float64, copy=False) ** 2
+            total = total + xp.sum(squares * xp.astype(self.weights[rows, :], xp.float64, copy=False))
         if self.ridge:
             total = total + self.ridge * xp.sum(xp.astype(factor, xp.float64) ** 2)
         return scalar(total)

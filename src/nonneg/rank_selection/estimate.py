@@ -70,12 +70,12 @@ def estimate_rank(
         one.
     k_min : int, default 2
         The smallest candidate. The ratio of the first two singular values of nonnegative data is nearly
-        always the largest one and says that the mean is not zero, so 1 is not a candidate by default.
+        always the largest one and says that the mean is not zero, so 1 is not a candidate by default;
+        cross-validation measures its error all the same, to compare with.
     k_max : int, optional
-        The largest candidate. Default: half of the smaller dimension of X, at most 64. The last singular
-        values of real data fall off steeply, where the ratio measures rounding and constant columns, not
-        components (digits would give 58 of 64). In any case it is capped at the smaller dimension minus one,
-        where the ratio ends, and at the numerical rank.
+        The largest candidate. Default: half of the smaller dimension of X, at most 64, because the last
+        singular values of real data measure rounding and constant columns. In any case it is capped at the
+        smaller dimension minus one, where the ratio ends, and at the numerical rank.
     candidates : sequence of int, optional
         The ranks to choose from. Default: all from `k_min` to `k_max` for the ratio; cross-validation,
         which fits every candidate, takes all up to 8, then steps of a quarter, and refines the grid around

@@ -278,6 +278,8 @@ def run_factorization(
     if beta != 2.0:
         data = _by_rows(data)
     k = checked_rank(n_components, data.shape, caller)
+    if data.n_missing == math.prod(data.shape):
+        raise InvalidDataError("All entries of X are missing. Pass some that were observed.")
     if signed_components or penalties.smooth:
         solver = _checked_hals(data, solver, penalties, beta, frozen_components, signed=signed_components)
         init = "random" if init is None and signed_components else init

@@ -26,6 +26,7 @@ def write(tmp_path):
         ("a.csv", "name,body,when\nx,one,1999\n\ny,two,\nz,three\n", ["x", "y", "z"], ["1999", "", None]),
         ("a.tsv", "body\twhen\ttitle\none\t1\tA\ntwo\t2\ntree\n", ["A", "row 3", "row 4"], ["1", "2", None]),
         ("a.csv", "id,title,when,body\n1,A,3,one\n2,B,4,two\n", ["A", "B"], ["3", "4"]),
+        ("a.csv", "sep=;\r\nname;body;when\r\nA;one;3\r\nB;two;4\r\n", ["A", "B"], ["3", "4"]),
     ],
 )
 def test_columns_of_a_table(write, name, text, names, times):
@@ -80,7 +81,7 @@ def test_counts_with_names(write):
         read_documents([plain], vocabulary=write("few.txt", "one\ntwo\n"))
     with pytest.raises(InvalidParameterError, match="is read as word counts"):
         read_documents([plain], time_column="when")
-    with pytest.raises(InvalidParameterError, match="A vocabulary belongs to one matrix"):
+    with pytest.raises(InvalidParameterError, match="A vocabulary is for a matrix"):
         read_documents([words, words], vocabulary=words)
 
 

@@ -30,7 +30,6 @@ from nonneg.applications.audio.sources import (
     completed_names,
     grouped_by_hand,
     separation_certificate,
-    warn_of_one_source,
 )
 from nonneg.applications.method_entries import check_search
 from nonneg.certificates.certificate import Certificate
@@ -112,11 +111,6 @@ class SourceSeparation(SavableEstimator):
         The names of the sources: those in `training` or `grouping`, otherwise "source 1", "source 2", ...
     rate_ : int or None
         Sampling rate in hertz, if `fit` was given it.
-
-    Warns
-    -----
-    NonnegWarning
-        If one source has more than 95% of the energy.
 
     Examples
     --------
@@ -205,7 +199,6 @@ class SourceSeparation(SavableEstimator):
         self.groups_, self.source_names_ = groups, names
         variances, H = isinstance(self.model_, TransformNMF), self.model_.components_
         self.energy_shares_ = energy_shares(self.activations_, H, groups, variances=variances)
-        warn_of_one_source(names, self.energy_shares_)
         return self
 
     def _grouped(self, n_groups: int) -> IntArray:
