@@ -7,12 +7,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import nnls
 
-from nonneg.consensus.genes import (
-    check_columns,
-    score_spectra,
-    tpm_spectra,
-    variable_genes,
-)
+from nonneg.consensus.genes import check_columns, score_spectra, tpm_spectra, variable_genes
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import (
     InvalidDataError,

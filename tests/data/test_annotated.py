@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 
 from nonneg import NMF, factorize
-from nonneg.data.annotated import (
-    AnnDataMatrix,
-    annotated_matrix,
-    frame_labels,
-    is_anndata,
-)
+from nonneg.data.annotated import AnnDataMatrix, annotated_matrix, frame_labels, is_anndata
 from nonneg.exceptions import (
     DataTypeError,
     InvalidDataError,

@@ -136,10 +136,3 @@ def test_the_estimate_from_found_cones_predicts_the_error():
     np.testing.assert_allclose(estimates, 0.2, rtol=0.02)
     assert expected_error(estimates, found.squared_norms) == pytest.approx(error, rel=0.015)
     assert expected_error(found.angles, found.squared_norms) < 0.96 * error
-
-
-@pytest.mark.parametrize("angle", [0.03, 0.0499, 0.0501])
-def test_the_series_goes_over_into_the_formula(angle):
-    # There the formula still has twelve digits.
-    expected = 0.5 - np.sin(2 * angle) / (4 * angle)
-    assert mean_squared_sine(angle) == pytest.approx(expected, rel=2e-12, abs=0.0)

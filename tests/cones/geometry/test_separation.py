@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 from tests.references.cones import cones_of_clusters, greedy_clusters, unit_rows
 
-from nonneg.cones.geometry.separation import (
-    angles_between,
-    cone_separation,
-    largest_angles_in_orthant,
-)
+from nonneg.cones.geometry.separation import angles_between, cone_separation, largest_angles_in_orthant
 from nonneg.data import as_data_matrix
 from nonneg.datasets.cones import equiangular_directions
 
