@@ -28,7 +28,7 @@ from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import COUNT, Callback, Checkpoint, WeightedEstimator, input_data
 from nonneg.estimators.saving import Fields, StoredArray
-from nonneg.estimators.scaled_columns import SCALES, column_scale, scaled_columns
+from nonneg.estimators.scaled_columns import SCALES, column_scale, divided_columns
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
@@ -205,7 +205,7 @@ class ConsensusNMF(WeightedEstimator):
         counts = self._counts(X, reset=True, sample_weight=sample_weight)
         kind = ("std" if beta == 2.0 else None) if self.scale == "auto" else self.scale
         scale = None if kind is None else column_scale(counts, kind)
-        data = scaled_columns(counts, scale)
+        data = divided_columns(counts, scale)
         problem = ConsensusProblem(
             counts, data, scale, ranks, int(self.n_init),
             RestartOptions(beta, self.max_iter, self.tol, self.resample),
@@ -270,7 +270,7 @@ class ConsensusNMF(WeightedEstimator):
 
     def _input(self, X: Any) -> DataMatrix:
         scale = None if np.all(self.column_scale_ == 1.0) else self.column_scale_
-        return scaled_columns(self._counts(X, reset=False), scale)
+        return divided_columns(self._counts(X, reset=False), scale)
 
     def _weights(self, data: DataMatrix) -> SampleArray:
         Ht = data.to_device(self._rank(self.n_components_).spectra.T)

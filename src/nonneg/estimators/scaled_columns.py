@@ -45,7 +45,7 @@ def column_scale(data: DataMatrix, kind: str) -> FloatArray:
     return np.where(scale > 0, scale, 1.0)
 
 
-def scaled_columns(data: DataMatrix, scale: FloatArray | None) -> DataMatrix:
+def divided_columns(data: DataMatrix, scale: FloatArray | None) -> DataMatrix:
     """Return the data with every column divided by its scale."""
     if scale is None:
         return data

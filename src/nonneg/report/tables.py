@@ -15,7 +15,7 @@ from nonneg._typing import FloatArray
 from nonneg.consensus.certificate import are_stable
 from nonneg.data import DataMatrix
 from nonneg.data.door import Request, wrap
-from nonneg.estimators.scaled_columns import column_scale, dominant_columns, scaled_columns
+from nonneg.estimators.scaled_columns import column_scale, divided_columns, dominant_columns
 from nonneg.io import Table
 from nonneg.losses.beta import objective
 from nonneg.report import drawings, words
@@ -128,7 +128,7 @@ def describe_fit(
 
 
 def _data(X: Any, scale: Any) -> DataMatrix:
-    return scaled_columns(wrap(X, Request(missing="mask", signed=True)), scale)
+    return divided_columns(wrap(X, Request(missing="mask", signed=True)), scale)
 
 
 def observed_relative_error(X: Any, W: FloatArray, H: FloatArray, scale: Any = None) -> float:
