@@ -137,14 +137,14 @@ def correlation_statement(weights: FloatArray) -> Statement:
     """State whether decoded weights look independent."""
     name, n_samples = "weight-correlation", len(weights)
     # The deviation of equal weights is rounding.
-    seen = weights.std(axis=0) > CONSTANT * np.abs(weights).max(axis=0, initial=0.0)
-    if n_samples < 3 or seen.sum() < 2:
+    varying = weights.std(axis=0) > CONSTANT * np.abs(weights).max(axis=0, initial=0.0)
+    if n_samples < 3 or varying.sum() < 2:
         sentence = "Fewer than two features have weights that vary: there is nothing to correlate."
         if n_samples < 3:
             sentence = "Fewer than three samples do not show whether weights are correlated."
-        counts = {"n_samples": n_samples, "n_varying": int(seen.sum())}
+        counts = {"n_samples": n_samples, "n_varying": int(varying.sum())}
         return Statement(name, sentence, None, None, Verdict.NOT_VERIFIABLE, counts)
-    R = np.atleast_2d(np.corrcoef(weights[:, seen].T))
+    R = np.atleast_2d(np.corrcoef(weights[:, varying].T))
     squares = R[np.triu_indices(len(R), 1)] ** 2
     # Squared correlations of independent weights have the mean 1 / (N - 1) and about the deviation of a
     # squared normal variable, sqrt(2) times that.

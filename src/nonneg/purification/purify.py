@@ -242,15 +242,6 @@ def purify(
                 f"{quality.sentence} Use a better init (nonneg.PurificationNMF computes one by name), or "
                 "check_init='report' in nonneg.purify, which continues anyway."
             )
-        saved = None
-        if folder is not None:
-            if not isinstance(samples, StoredSamples):
-                raise UnsupportedError(
-                    "A run on a stream cannot be resumed. Leave `checkpoint` out, or use "
-                    "PurificationNMF.partial_fit and save the model."
-                )
-            key = ("purification", vars(options), balance, size, fingerprint(samples.data), H)
-            saved = Checkpoint.of(folder, *key)
         step = Iteration(samples, options, converged=stop.tol or checked_tolerance(None, samples.dtype))
         run = iterate(
             step,
@@ -259,7 +250,7 @@ def purify(
             stop=stop,
             callback=callback,
             progress=reporter("purification", verbose),
-            checkpoint=saved,
+            checkpoint=_checkpoint(folder, samples, [vars(options), balance, size], H),
         )
         if step.exhausted:
             run = replace(run, stop_reason=StopReason.SAMPLES_ENDED)
@@ -272,6 +263,19 @@ def purify(
                 )
         first = state.threshold if state.balancing is None else state.threshold * state.balancing
         return _result(run, step, quality, H, threshold=float(first.max()), normalize=normalize)
+
+
+def _checkpoint(
+    folder: Path | None, samples: Samples, settings: list[Any], H: FloatArray
+) -> Checkpoint | None:
+    if folder is None:
+        return None
+    if not isinstance(samples, StoredSamples):
+        raise UnsupportedError(
+            "A run on a stream cannot be resumed. Leave `checkpoint` out, or use "
+            "PurificationNMF.partial_fit and save the model."
+        )
+    return Checkpoint.of(folder, "purification", *settings, fingerprint(samples.data), H)
 
 
 def _result(
