@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arguments import is_count, is_number
 from nonneg._random import Seed, generator
 from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.signatures.catalog import read_aligned
@@ -130,9 +131,9 @@ def bootstrap_intervals(
     random: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
     """Return quantiles of the exposures of catalogs drawn with the counts as means of Poisson variables."""
-    if not 0.0 < level < 1.0 or n_bootstrap < 2:
+    if not (is_number(level) and 0.0 < level < 1.0 and is_count(n_bootstrap, 2)):
         raise InvalidParameterError(
-            f"level must be between 0 and 1, and n_bootstrap at least 2, got {level} and {n_bootstrap}."
+            f"level must be between 0 and 1, and n_bootstrap at least 2, got {level!r} and {n_bootstrap!r}."
         )
     draws = [exposures(random.poisson(counts).astype(float), number) for number in range(n_bootstrap)]
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
