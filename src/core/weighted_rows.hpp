@@ -58,12 +58,13 @@ template <class T>
 class WeightedRows {
  public:
   explicit WeightedRows(const WeightedGrams<T>& grams)
-      : grams_(grams), k_(grams.k), arrays_(std::make_unique<Lanes<T>[]>(grams.n_pairs() + 3 * k_)), f_(at(0)), c_(at(k_)),
-        inverse_(at(2 * k_)), gram_(at(3 * k_)) {}
+      : grams_(grams), k_(grams.k), arrays_(std::make_unique_for_overwrite<Lanes<T>[]>(grams.n_pairs() + 3 * k_)), f_(at(0)),
+        c_(at(k_)), inverse_(at(2 * k_)), gram_(at(3 * k_)) {}
 
-  // Take m rows from `begin` on; lanes without a row stay zero.
-  void read(std::int64_t begin, std::int64_t m, const T* factor, const T* cross) {
-    grams_.add(begin, m, gram_, lanes);
+  // Take m rows, and for every pair the entries of their matrices, `stride` apart. Lanes without a row are zero.
+  void read(std::int64_t m, const T* factor, const T* sums, std::int64_t stride, const T* cross) {
+    std::fill(f_, gram_, T(0));
+    for (std::int64_t p = 0; p < grams_.n_pairs(); ++p) std::copy_n(sums + p * stride, lanes, gram_ + p * lanes);
     for (std::int64_t a = 0; a < k_; ++a)
       for (std::int64_t r = 0; r < m; ++r) {
         f_[a * lanes + r] = factor[r * k_ + a];
@@ -112,26 +113,31 @@ class WeightedRows {
 template <class T>
 double hals_weighted(T* factor, const WeightedGrams<T>& grams, const T* cross, std::int64_t n, const std::int64_t* order,
                      std::int64_t n_order, int max_passes, double shrink, int n_threads) {
-  constexpr std::int64_t lanes = WeightedRows<T>::lanes;
-  const std::int64_t k = grams.k;
-  std::vector<double> violations((n + lanes - 1) / lanes);
-  parallel_for(n, lanes, n_threads, [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t m = end - begin;
+  constexpr std::int64_t lanes = WeightedRows<T>::lanes, most_entries = 1 << 18;
+  // A product for several vectors takes half the time of one for each of them.
+  const std::int64_t k = grams.k, block = std::clamp(most_entries / grams.n_pairs() / lanes * lanes, lanes, hals_block);
+  std::vector<double> violations((n + block - 1) / block);
+  parallel_for(n, block, n_threads, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<T> sums(grams.n_pairs() * block);
+    grams.add(begin, end - begin, sums.data(), block);
     WeightedRows<T> rows(grams);
-    rows.read(begin, m, factor + begin * k, cross + begin * k);
-    T limit[lanes];
-    bool stopped[lanes] = {};
-    for (std::int64_t sweep = 0, left = m; sweep < max_passes && left > 0; ++sweep) {
-      rows.pass(order, n_order);
-      for (std::int64_t r = 0; r < m; ++r) {
-        if (sweep == 0) {
-          limit[r] = static_cast<T>(shrink * shrink) * rows.change[r];
-          violations[begin / lanes] += rows.violation[r];
+    for (std::int64_t first = begin; first < end; first += lanes) {
+      const std::int64_t m = std::min(lanes, end - first);
+      rows.read(m, factor + first * k, &sums[first - begin], block, cross + first * k);
+      T limit[lanes];
+      bool stopped[lanes] = {};
+      for (std::int64_t sweep = 0, left = m; sweep < max_passes && left > 0; ++sweep) {
+        rows.pass(order, n_order);
+        for (std::int64_t r = 0; r < m; ++r) {
+          if (sweep == 0) {
+            limit[r] = static_cast<T>(shrink * shrink) * rows.change[r];
+            violations[begin / block] += rows.violation[r];
+          }
+          if (stopped[r] || (sweep < max_passes - 1 && rows.change[r] > limit[r])) continue;
+          stopped[r] = true;
+          --left;
+          rows.write(r, factor + (first + r) * k);
         }
-        if (stopped[r] || (sweep < max_passes - 1 && rows.change[r] > limit[r])) continue;
-        stopped[r] = true;
-        --left;
-        rows.write(r, factor + (begin + r) * k);
       }
     }
   });

@@ -98,6 +98,8 @@ def test_mistakes_are_named(h5ad, tmp_path, capsys):
     out = ["-o", str(tmp_path / "o"), *QUICK]
     assert main(["consensus", str(h5ad), "-k", "2", "--group-by", "species", *out]) != 0
     assert "no column 'species' of cells" in capsys.readouterr().err
+    assert main(["consensus", str(h5ad), "-k", "2", "--group-by", "kind", "--transpose", *out]) != 0
+    assert "--group-by needs samples in rows" in capsys.readouterr().err
     assert main(["consensus", str(h5ad), "-k", "99", *out]) != 0
     assert "n_components=99 is larger than the smaller side" in capsys.readouterr().err
     scaled = tmp_path / "scaled.csv"

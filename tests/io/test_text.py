@@ -340,7 +340,7 @@ def test_all_columns_of_text_are_named_at_once(tmp_path):
 def test_a_line_of_units_is_named(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(lines("date,Fe,Zn", ",ng/m3,ng/m3", "d1,1,2", "d2,3,4"))
-    with pytest.raises(FileFormatError, match=r"line 2: no cell is a number\. Remove a line of units"):
+    with pytest.raises(FileFormatError, match=r"line 2: no cell is a number\. Remove units"):
         read_table(path)
 
 

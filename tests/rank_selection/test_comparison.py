@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import threading
-import warnings
 from _thread import interrupt_main
 from functools import partial
 
@@ -57,6 +56,7 @@ def test_the_largest_ratio_stands_unless_held_out_entries_speak_against_it():
     )
 
 
+@pytest.mark.filterwarnings("ignore:X has missing entries")
 @pytest.mark.parametrize("kind", ["dense", "sparse", "missing"])
 def test_no_number_stands_out_of_noise(kind):
     rng = np.random.default_rng(3)
@@ -65,9 +65,7 @@ def test_no_number_stands_out_of_noise(kind):
         X = sp.csr_array(rng.poisson(0.3, (120, 60)).astype(float))
     if kind == "missing":
         X[::7, ::5] = np.nan
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = compare_ranks(X, rng=0, missing="mask" if kind == "missing" else "error")
+    found = compare_ranks(X, rng=0, missing="mask" if kind == "missing" else "error")
     judge = found.estimates[HELD_OUT]
     assert 1 in judge.as_good
     assert found.rank == judge.rank == 2
@@ -76,8 +74,7 @@ def test_no_number_stands_out_of_noise(kind):
         assert found.reason.endswith(" with 1). So are those of all candidates.")
         return
     assert "of 19 matrices with the entries of each column permuted reach the largest. " in found.reason
-    words = f"A single component predicts held-out entries as well: error {judge.scores[1]:.4g}"
-    assert words in found.reason
+    assert f"predicts held-out entries as well: error {judge.scores[1]:.4g}" in found.reason
 
 
 def test_no_number_stands_out_where_held_out_entries_speak_against_the_ratio(rng):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nonneg.io import Table
 
 OPTIONS = f"""
-file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5 .zarr, or a 10x folder
+file FILE: .npy .npz .csv .tsv .txt (.gz) .mtx .mat .parquet .h5ad .h5 .zarr, or a 10x folder
 -k/--components K [auto]: number of components, or 'auto' (default) to estimate it
 
 [model]

@@ -16,7 +16,6 @@ from nonneg.exceptions import InvalidParameterError, NegativeDataError, NonFinit
 if TYPE_CHECKING:
     from nonneg.io import Table
 
-
 READING = """
 --[no-]header: whether the first line contains names (default: detect)
 --[no-]index: whether the first column contains names (default: detect)

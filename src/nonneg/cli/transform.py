@@ -135,8 +135,7 @@ def _check_options(options: argparse.Namespace, model: Any, takes: str) -> None:
             raise InvalidParameterError(f"--{name} does not apply here: {takes}. Leave it out.")
     if (options.missing == "mask" or options.uncertainty) and "missing" not in model.get_params(deep=False):
         raise InvalidParameterError(
-            f"--missing mask and --uncertainty are for models of class NMF, but {takes} without missing "
-            "entries and weights. Fill them in, or leave these samples out."
+            f"--missing mask and --uncertainty are for models of class NMF, but {takes}. Leave both out."
         )
     if kind not in ("texts", "sound files") and len(options.files) > 1:
         raise InvalidParameterError(f"{takes}: expected one file, got {len(options.files)}.")
@@ -243,8 +242,9 @@ def _of_texts(model: Any, path: Path, options: argparse.Namespace) -> Record:
     from nonneg.cli.topics import recorded_inputs
     from nonneg.report.words import counted
 
-    column = options.text_column or recorded_inputs(path)["text_column"]
-    documents = read_documents(options.files, column=column, lines=options.lines, at_least=1)
+    known = recorded_inputs(path)
+    column, lines = options.text_column or known["text_column"], options.lines or known["lines"]
+    documents = read_documents(options.files, column=column, lines=lines, at_least=1)
     if not documents.are_texts:
         raise InvalidParameterError(
             f"{path} contains a model of texts, but {documents.source} contains numbers. Give texts, "

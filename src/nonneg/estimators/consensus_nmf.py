@@ -246,7 +246,7 @@ class ConsensusNMF(WeightedEstimator):
             if isinstance(k, Integral) and consensus.n_components == k:
                 return consensus
         tried = [consensus.n_components for consensus in self.ranks_]
-        raise InvalidParameterError(f"n_components={k!r} was not among the candidates {tried}.")
+        raise InvalidParameterError(f"{k!r} was not among the candidates {tried}.")
 
     def use_rank(self, n_components: int) -> ConsensusNMF:
         """Select a candidate other than the recommended one.

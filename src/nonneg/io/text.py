@@ -127,7 +127,7 @@ def _entries(
         raise FileFormatError(f"{path} has no feature of the model, such as {options.known[0]!r}.")
     if len(bad) == len(features) > 1 and len({line for line, _ in bad.values()}) == 1:
         line = min(bad.values())[0]
-        raise FileFormatError(f"{path}, line {line}: no cell is a number. Remove a line of units or remarks.")
+        raise FileFormatError(f"{path}, line {line}: no cell is a number. Remove units; names need --header.")
     if bad:
         raise _bad_columns(path, bad, header, has_index)
     if not entries:

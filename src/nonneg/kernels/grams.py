@@ -227,7 +227,7 @@ class WeightedGrams:
 
     def plus_ridge(self, ridge: float) -> WeightedGrams:
         """Add `ridge` to every diagonal."""
-        return replace(self, ridge=self.ridge + ridge)
+        return replace(self, ridge=self.ridge + ridge) if ridge else self
 
     def __add__(self, other: Any) -> DenseGrams:
         return self.dense() + other

@@ -25,17 +25,8 @@ from nonneg.rank_selection.candidates import RankProblem, rank_problem
 from nonneg.rank_selection.estimate import MAX_SAMPLES, METHODS, checked_max_samples
 from nonneg.rank_selection.result import RankResult
 
-WORDS = {
-    spectrum.NAME: "the singular-value ratio",
-    cross_validation.NAME: "cross-validation",
-}
 # The rank of one among so many more is a test at the level of 5%.
 N_PERMUTED = 19
-COLUMNS = {
-    "singular-value ratio": "ratio",
-    "held-out error": "held_out_error",
-}
-"""The columns of the table, by curve."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +67,7 @@ class RankComparison(PlainValues):
         for k in sorted((fitted or known) | (chosen & known)):
             row: dict[str, Any] = {"k": k}
             for curve in curves:
-                column = COLUMNS[curve.name]
+                column = "held_out_error" if curve.name == "held-out error" else "ratio"
                 value = curve.at(k)
                 row[column] = None if value is None else value[0]
                 if np.any(curve.spread > 0):
@@ -253,14 +244,14 @@ def recommend(estimates: Mapping[str, RankResult], n_as_large: int | None = None
     judge, proposal = estimates.get(cross_validation.NAME), estimates.get(spectrum.NAME)
     if judge is None or proposal is None or not judge.curves:
         only = judge or next(iter(estimates.values()))
-        alone = f"{WORDS[only.method]} alone was used: " if only.curves else ""
+        name = cross_validation.NAME if only is judge else "the singular-value ratio"
+        alone = f"{name} alone was used: " if only.curves else ""
         return only.rank, alone + only.reason
     k, least = proposal.rank, min(judge.as_good, key=lambda rank: judge.scores[rank])
     proposed = proposal.reason.rstrip(".")
     if k not in judge.scores:
         why = f"but the held-out error with {k} components was not measured"
-        held_out = judge.reason[0].upper() + judge.reason[1:]
-        return judge.rank, f"no number stands out: {proposed}, {why}. {held_out}"
+        return judge.rank, f"no number stands out: {proposed}, {why}. Here, {judge.reason}"
     error, best = f"{judge.scores[k]:.4g}", f"{judge.scores[least]:.4g} with {least}"
     permuted = f"of {N_PERMUTED} matrices with the entries of each column permuted"
     if n_as_large:

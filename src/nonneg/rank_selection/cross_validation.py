@@ -56,8 +56,7 @@ def cross_validation(
     """Return the smallest candidate that predicts held-out entries as well as the best, up to its error."""
     if not is_count(n_folds, 2):
         raise InvalidParameterError(f"n_folds must be an integer of at least 2, got {n_folds!r}.")
-    trivial = problem.trivial_answer(NAME)
-    if trivial is not None:
+    if (trivial := problem.trivial_answer(NAME)) is not None:
         return trivial
     source = generator(rng)
     X, mask = sample(problem.data, max_samples, source)

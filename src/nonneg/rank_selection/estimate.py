@@ -114,12 +114,10 @@ def estimate_rank(
     Notes
     -----
     Where no candidate is left, the numerical rank is returned if it is below k_min, and 1 for a matrix of
-    zeros or with a dimension of at most 2; the reason says so. Computing k_max + 1 singular values costs the
-    Gram matrix of the shorter side, or a few passes over the data. Cross-validation fits every candidate once
-    per fold: a fold holds out the block where a part of the rows meets a part of the columns, or, where
-    entries are missing, a tenth of the observed entries. These fits are many and short, with fixed settings:
-    there are no `tol`, `max_iter` and `callback`, and no `sample_weight`, which held-out errors do not
-    support.
+    zeros or with a dimension of at most 2. Cross-validation fits every candidate once per fold: a fold holds
+    out the block where a part of the rows meets a part of the columns, or, where entries are missing, a tenth
+    of the observed entries. These fits are many and short: there are no `tol`, `max_iter` and `callback`, and
+    no `sample_weight`, which held-out errors do not support.
 
     References
     ----------

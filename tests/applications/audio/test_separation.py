@@ -128,7 +128,7 @@ def test_the_default_separates_two_notes_and_an_instrument_from_drums():
     model = SourceSeparation(2, random_state=0)
     assert ratio(parts, model.fit_separate(parts.sum(axis=0), rate)) > 8
     assert len(model.groups_) == 16
-    assert model.certificate_["energy-shares"].number == model.energy_shares_.max()
+    assert 0.5 <= model.energy_shares_.max() < 0.95
     # The certificate has the number of every proposal, and the smallest one was taken.
     grouping = model.certificate_["grouping"]
     assert list(grouping.quantities.values()) == model.proposals_.tolist()

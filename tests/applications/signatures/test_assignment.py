@@ -92,5 +92,6 @@ def test_degenerate_catalogs():
         assign_signatures(0 * counts, reference)
     with pytest.raises(NegativeDataError):
         assign_signatures(-counts, reference)
-    with pytest.raises(InvalidParameterError, match="n_bootstrap"):
-        assign_signatures(counts, reference, n_bootstrap=0)
+    for wrong in ({"n_bootstrap": 0}, {"n_bootstrap": "many"}, {"level": 95}, {"level": "high"}):
+        with pytest.raises(InvalidParameterError, match="level must be between 0 and 1, and n_bootstrap"):
+            assign_signatures(counts, reference, **wrong)

@@ -163,6 +163,8 @@ def test_saved_models_and_other_ranks(model, tmp_path):
     np.testing.assert_array_equal(*intervals)
     few = counts[:2] * (np.arange(96) % 2)  # other channels have no mutations
     np.testing.assert_array_equal(again.use_rank(K, few).signatures_, model.signatures_)
+    with pytest.raises(InvalidParameterError, match=r"^9 was not among the candidates"):
+        again.use_rank(9, counts)
     again.use_rank(2, counts)
     assert again.exposure_intervals(counts[:5], n_bootstrap=4)[0].shape == (5, 2)
     assert again.signatures_.shape == (2, 96)

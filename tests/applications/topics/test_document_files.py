@@ -106,13 +106,17 @@ def test_a_number_of_documents_is_needed(write, tmp_path):
         read_documents([tmp_path / "bare"])
 
 
+def test_texts_beside_a_table_have_no_date(write):
+    paths = [write("a.txt", "words"), write("b.csv", "body,when\nmore words,2020\n")]
+    assert read_documents(paths, column="body", time_column="when").times == [None, "2020"]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "options", "error", "message"),
     [
         ("a.csv", "n,a\n1,some words\n2,x\n", {}, FileFormatError, "--text-column: one of ..n., .a."),
         ("a.csv", "", {"column": "body"}, FileFormatError, "There is no document"),
-        ("a.jsonl", '{"text": "x"}\n', {"lines": True}, InvalidParameterError, "--lines belongs to texts"),
-        ("a.txt", "words", {"time_column": "t"}, InvalidParameterError, "--time-column belongs to tables"),
+        ("a.txt", "words", {"time_column": "t"}, InvalidParameterError, "No document has an entry under 't'"),
         ("a.jsonl", '{"text": "x"}\n' * 2, {"time_column": "t"}, InvalidParameterError, "under 't'"),
     ],
 )  # fmt: skip

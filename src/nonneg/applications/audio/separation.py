@@ -261,11 +261,9 @@ class SourceSeparation(SavableEstimator):
 
     @property
     def certificate_(self) -> Certificate:
-        """Statements about the model, the grouping and the balance of the sources."""
+        """Statements about the model and the grouping."""
         proposals = dict(zip(PROPOSALS, self.proposals_.tolist(), strict=False))
-        return separation_certificate(
-            self.model_.certificate_, self.energy_shares_, proposals, self.divergences_
-        )
+        return separation_certificate(self.model_.certificate_, proposals, self.divergences_)
 
     def separate(self, signals: Any) -> Any:
         """Return the sources of a recording, by the components that were learned.

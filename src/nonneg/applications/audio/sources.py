@@ -153,9 +153,9 @@ def grouped_by_hand(grouping: Any, n_components: int) -> tuple[IntArray, tuple[s
 
 
 def separation_certificate(
-    model: Certificate, energies: FloatArray, proposals: Mapping[str, float], divergences: FloatArray
+    model: Certificate, proposals: Mapping[str, float], divergences: FloatArray
 ) -> Certificate:
-    """Return the statements about the model, the grouping, and the balance of the sources."""
+    """Return the statements about the model and the grouping."""
     # Masks are ratios of sums of components: small changes of single ones do not matter to them.
     statements = [
         replace(one, quantities={**one.quantities, "by_design": "separation"})
@@ -184,16 +184,4 @@ def separation_certificate(
         both = {"templates": by_templates, "components": by_components}
         least = min(both.values())
         statements.append(Statement("training", sentence, least, None, Verdict.NOT_VERIFIABLE, both))
-    if len(energies) > 1:
-        statements.append(balance_statement(energies))
     return Certificate(tuple(statements))
-
-
-def balance_statement(energies: FloatArray) -> Statement:
-    """State how the energy is spread over the sources."""
-    largest, sentence = None, "The sources have no energy, or too little to be measured."
-    if np.isfinite(energies).all() and energies.max() > 0:
-        largest = float(energies.max())
-        shares = ", ".join(f"{100 * share:.3g}%" for share in energies)
-        sentence = f"The sources have {shares} of the energy of all sources in the model."
-    return Statement("energy-shares", sentence, largest, None, Verdict.NOT_VERIFIABLE)

@@ -200,7 +200,9 @@ class Vocabulary:
         unused: list[str] = []
         for name, group in seed_words.items():
             if not (isinstance(name, str) and name.strip()) or isinstance(group, str):
-                raise InvalidParameterError(f"seed_words takes lists of words, got {name!r}: {group!r}.")
+                raise InvalidParameterError(
+                    f"seed_words must be lists of words by name, got {name!r}: {group!r}."
+                )
             places, lost = self._places(group, "seed_words")
             if not places:
                 raise InvalidParameterError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ def edited(
     model: Any,
     X: Any,
     *,
-    merge: Sequence[Sequence[Any]] = (),
+    merge: Sequence[Collection[Any]] = (),
     split: Sequence[tuple[Any, int]] = (),
     rename: Mapping[Any, str | None] | None = None,
 ) -> Any:

@@ -119,9 +119,6 @@ def _texts(
         raise FileFormatError(f"{path} does not exist.")
     ending = _ending(path)
     plain = path.is_dir() or ending in TEXTS
-    if (lines and not plain) or (time_column is not None and plain):
-        option, needed = ("--time-column", "tables and JSON lines") if plain else ("--lines", "texts")
-        raise InvalidParameterError(f"{option} belongs to {needed}, but {path} is none. Leave it out.")
     if plain:
         files = sorted(one for one in path.rglob("*") if one.is_file() and _ending(one) in TEXTS)
         if path.is_dir() and not files:
