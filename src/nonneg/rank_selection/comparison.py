@@ -245,8 +245,7 @@ def recommend(estimates: Mapping[str, RankResult], n_as_large: int | None = None
     if judge is None or proposal is None or not judge.curves:
         only = judge or next(iter(estimates.values()))
         name = cross_validation.NAME if only is judge else "the singular-value ratio"
-        alone = f"{name} alone was used: " if only.curves else ""
-        return only.rank, alone + only.reason
+        return only.rank, f"{name} alone was used: {only.reason}" if only.curves else only.reason
     k, least = proposal.rank, min(judge.as_good, key=lambda rank: judge.scores[rank])
     proposed = proposal.reason.rstrip(".")
     if k not in judge.scores:

@@ -369,7 +369,7 @@ def judged_number(problem: Problem, numbers: Sequence[int]) -> tuple[int, float,
         return None
     # Relative to a single community, which is a case of all others.
     logs: dict[int, FloatArray] = dict.fromkeys(numbers, np.zeros(len(hidden.rows)))
-    for k, name in product(numbers, PROPOSED[:2]):
+    for k, name in product(numbers, PROPOSED):
         with contextlib.suppress(NonnegError):
             search = METHODS[name].run(replace(problem, adjacency=hidden.shown, k=k))
             values = hidden.log_likelihoods(fill_unreached(search.memberships, "uniform"))

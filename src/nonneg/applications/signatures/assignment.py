@@ -93,8 +93,8 @@ def assign_signatures(
     The active signatures maximize the Poisson log-likelihood minus log(n) / 2 for each of them, n being the
     number of mutations, minus its log odds of being inactive in the other tumors. These are estimated from
     their present assignments, with one tumor with and one without the signature added (Laplace's rule), until
-    nothing changes. The search adds the signature with the largest gain along a line, removes one, or
-    exchanges one for it, until none of these helps. Intervals hold the active signatures fixed.
+    nothing changes. The search adds a signature that gains along a line, removes one, or exchanges one for
+    that with the largest gain, until none of these helps. Intervals hold the active signatures fixed.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def _search(counts: FloatArray, H: FloatArray, penalties: FloatArray, active: An
     rows = np.arange(len(counts))
     while len(rows):
         gains = np.where(active[rows], -np.inf, _line_gains(counts[rows], H, W[rows]) - penalties[rows])
-        subsets = [_neighbors(active[row], new) for row, new in zip(rows, gains.argmax(axis=1), strict=True)]
+        subsets = [_neighbors(active[row], each) for row, each in zip(rows, gains, strict=True)]
         owners = np.repeat(rows, [len(subset) for subset in subsets])
         candidates = np.concatenate(subsets)
         start = np.where(candidates, W[owners], 0.0) + 0.02 * _even(counts[owners], candidates)
@@ -191,11 +191,12 @@ def _search(counts: FloatArray, H: FloatArray, penalties: FloatArray, active: An
     return active
 
 
-def _neighbors(active: Any, new: int) -> Any:
-    """Return the subsets with a new signature, with one less, or with the new one in exchange for another."""
-    without = active & ~np.eye(len(active), dtype=bool)[active]
-    added = np.arange(len(active)) == new
-    return np.concatenate([[active | added], without[without.any(axis=1)], without | added])
+def _neighbors(active: Any, gains: FloatArray) -> Any:
+    """Return the subsets with one signature more that gains, one less, or one exchanged for the best."""
+    one = np.eye(len(active), dtype=bool)
+    without, best = active & ~one[active], one[gains.argmax()]
+    more = active | one[(gains > 0) | best]
+    return np.concatenate([more, without[without.any(axis=1)], without | best])
 
 
 def _line_gains(counts: FloatArray, H: FloatArray, W: FloatArray) -> FloatArray:
