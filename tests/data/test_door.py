@@ -105,7 +105,7 @@ def test_a_mask_of_another_shape_is_refused():
         wrap(GOOD, Request(mask=np.ones((3, 10), dtype=bool)))
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.lil_array])
 def test_a_mask_is_true_or_false(form):
     mask = np.full(GOOD.shape, 0.5)
     with pytest.raises(InvalidParameterError, match="True and False only; entry_weight takes other"):

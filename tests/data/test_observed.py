@@ -88,9 +88,11 @@ def test_parts_of_a_pattern_list_the_same_entries(mask):
     np.testing.assert_array_equal(observed.rows(slice(3, 8)).dense_rows(0, 5), mask[3:8])
 
 
-def test_nothing_observed_is_factorized_without_nan(X):
-    result = factorize(X, 2, mask=np.zeros(SHAPE, dtype=bool), max_iter=3, init="random", rng=0)
-    assert result.loss == 0.0
+def test_a_single_observed_entry_is_factorized_without_nan(X):
+    mask = np.zeros(SHAPE, dtype=bool)
+    mask[2, 3] = True
+    result = factorize(X, 2, mask=mask, max_iter=30, init="random", rng=0)
+    assert result.loss == pytest.approx(0.0, abs=1e-6)
     assert np.isfinite(result.W).all()
     assert np.isfinite(result.H).all()
 

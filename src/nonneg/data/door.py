@@ -243,8 +243,8 @@ def _checked_mask(mask: Any, shape: Any) -> Any:
             f"Expected a mask of the same shape as X, {tuple(shape)}, got {tuple(mask.shape)}. "
             "True means observed."
         )
-    values = mask.data if sp.issparse(mask) else mask
-    if not (is_dask(mask) or np.isin(values, (0, 1)).all()):
+    values = sp.csr_array(mask).data if sp.issparse(mask) else mask
+    if not (is_dask(mask) or values.dtype.kind == "b" or np.isin(values, (0, 1)).all()):
         raise InvalidParameterError("A mask contains True and False only; entry_weight takes other weights.")
     return mask
 
