@@ -48,6 +48,14 @@ def test_solo_recordings_separate_what_always_sounds_together(tmp_path):
     np.testing.assert_array_equal(loaded.separate(MIXTURE), model.separate(MIXTURE))
 
 
+def test_a_faint_source_with_a_solo_recording_is_no_failure(recwarn):
+    faint = TRUE * [[1.0], [0.05]]
+    model = SourceSeparation(n_components=16, **FAST).fit(faint.sum(axis=0), RATE, training=SOLOS)
+    assert model.energy_shares_.max() > 0.95
+    assert not [one for one in recwarn if "hardly separated" in str(one.message)]
+    assert all(statement.name != "energy-shares" for statement in model.certificate_)
+
+
 def test_a_source_without_training_is_the_rest():
     t = np.arange(len(MIXTURE)) / RATE
     burst = 0.3 * np.random.default_rng(0).standard_normal(len(t)) * (t % 0.5 < 0.03)

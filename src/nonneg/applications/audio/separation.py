@@ -205,7 +205,8 @@ class SourceSeparation(SavableEstimator):
         self.groups_, self.source_names_ = groups, names
         variances, H = isinstance(self.model_, TransformNMF), self.model_.components_
         self.energy_shares_ = energy_shares(self.activations_, H, groups, variances=variances)
-        warn_of_one_source(names, self.energy_shares_)
+        if not len(self.divergences_):  # solo recordings may well be of a faint source
+            warn_of_one_source(names, self.energy_shares_)
         return self
 
     def _grouped(self, n_groups: int) -> IntArray:

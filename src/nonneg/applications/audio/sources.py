@@ -189,7 +189,7 @@ def separation_certificate(
         both = {"templates": by_templates, "components": by_components}
         least = min(both.values())
         statements.append(Statement("training", sentence, least, None, Verdict.NOT_VERIFIABLE, both))
-    if len(energies) > 1:
+    elif len(energies) > 1:
         statements.append(balance_statement(energies))
     return Certificate(tuple(statements))
 
