@@ -13,12 +13,7 @@ from scipy import sparse
 
 from nonneg._arrays import checked_indices
 from nonneg._typing import SparseMatrix
-from nonneg.exceptions import (
-    DataTypeError,
-    FileFormatError,
-    InvalidParameterError,
-    UnknownNameError,
-)
+from nonneg.exceptions import DataTypeError, FileFormatError, InvalidParameterError, UnknownNameError
 
 Presence: TypeAlias = bool | Literal["auto"]
 """Presence of a header or an index column: yes, no, or look and decide."""

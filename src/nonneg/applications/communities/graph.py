@@ -17,12 +17,7 @@ from nonneg.data import as_data_matrix
 from nonneg.data.door import Request, check_entries
 from nonneg.data.graphs import USUAL_WEIGHT, adjacency_matrix, tidy
 from nonneg.estimators.saving import Names, Sparse, StoredArray
-from nonneg.exceptions import (
-    DataChangedWarning,
-    InvalidDataError,
-    ShapeError,
-    UnknownNameError,
-)
+from nonneg.exceptions import DataChangedWarning, InvalidDataError, ShapeError, UnknownNameError
 
 KINDS = ("auto", "undirected", "directed", "bipartite")
 SELF_LOOPS = ("drop", "keep")

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from nonneg.applications.hyperspectral.library import (
-    LibraryMatch,
-    SpectralLibrary,
-    read_library,
-)
+from nonneg.applications.hyperspectral.library import LibraryMatch, SpectralLibrary, read_library
 from nonneg.applications.hyperspectral.n_endmembers import estimate_n_endmembers
 from nonneg.applications.hyperspectral.preview import rgb_preview
 from nonneg.applications.hyperspectral.unmixing import Unmixing
