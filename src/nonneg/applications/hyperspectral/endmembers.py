@@ -392,8 +392,8 @@ def purity_statement(pixels: FloatArray, endmembers: FloatArray) -> Statement:
     most = max(math.sqrt(0.5 * (k - 1) * largest / total), ROUNDING)
     holds = outside <= most or k >= m
     sentence = (
-        f"Pixels lie outside the mixtures of the endmembers by {100 * outside:.2g}% of their norm; variation "
-        f"among pure pixels explains up to {upper(100 * most, 2)}%."
+        f"Pixels lie outside the mixtures of the endmembers by {100 * outside:.3g}% of their norm; variation "
+        f"among pure pixels explains up to {upper(100 * most, 3)}%."
     )
     if not holds:
         sentence += " The purest pixels are mixed, or the materials vary in brightness or color."
