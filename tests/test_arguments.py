@@ -11,10 +11,7 @@ import pytest
 
 import nonneg
 from nonneg import compare_ranks
-from nonneg._arguments import (
-    checked_checkpoint,
-    checked_verbose,
-)
+from nonneg._arguments import checked_checkpoint, checked_verbose
 from nonneg.applications import MixedMembership, SourceSeparation, TopicModel
 from nonneg.exceptions import InvalidParameterError
 

@@ -8,16 +8,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from nonneg._arrays import (
-    computed,
-    from_torch,
-    is_dask,
-    on_gpu,
-    to_float64,
-    to_numpy,
-    to_torch,
-    write_npz,
-)
+from nonneg._arrays import computed, from_torch, is_dask, on_gpu, to_float64, to_numpy, to_torch, write_npz
 from nonneg.cli.files import array_file
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

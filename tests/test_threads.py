@@ -16,13 +16,7 @@ import pytest
 
 from nonneg import _threads
 from nonneg._lazy import cached_property
-from nonneg._threads import (
-    available_threads,
-    current_threads,
-    parallel_for,
-    serial,
-    threads,
-)
+from nonneg._threads import available_threads, current_threads, parallel_for, serial, threads
 
 
 def test_the_number_of_threads_is_that_of_the_context():

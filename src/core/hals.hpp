@@ -24,6 +24,14 @@ namespace nonneg {
 // Rows that are held in cache together.
 constexpr std::int64_t hals_block = 128;
 
+// Sizes of the projected gradients at entries f >= 0: those of the slopes, at zero entries of negative ones only.
+template <class T>
+Lanes<T> violations(const Lanes<T>& slope, const Lanes<T>& f) {
+  // At zero the smaller of slope and 0; elsewhere f times this number is above any slope.
+  const Lanes<T> counts = smaller(slope, f * spread<T>(std::numeric_limits<T>::max() / 8));
+  return larger(counts, spread<T>(0) - counts);
+}
+
 template <class T>
 class HalsBlock {
  public:
@@ -92,7 +100,6 @@ class HalsBlock {
   template <int n>
   void update_components(T* f, const T* c, const std::int64_t* order, bool is_first, Lanes<T>& changed,
                          Lanes<T>& violated) const {
-    const Lanes<T> zero = spread<T>(0), huge = spread<T>(std::numeric_limits<T>::max() / 8);
     const T* gram[n];
     Lanes<T> slope[n];
     for (int i = 0; i < n; ++i) {
@@ -110,12 +117,8 @@ class HalsBlock {
       const T curvature = gram[i][a];
       if (!(curvature > 0) && curvature == curvature) continue;  // nothing to gain
       const Lanes<T> old = load(f + a * lanes);
-      if (is_first) {
-        // At a zero entry only a negative slope counts: min(slope, 0).
-        const Lanes<T> counts = smaller(slope[i], old * huge);
-        violated = violated + larger(counts, zero - counts);
-      }
-      const Lanes<T> moved = larger(old - slope[i] * spread(1 / curvature), zero);
+      if (is_first) violated = violated + violations(slope[i], old);
+      const Lanes<T> moved = larger(old - slope[i] * spread(1 / curvature), spread<T>(0));
       store(f + a * lanes, moved);
       const Lanes<T> step = moved - old;
       changed = changed + step * step;

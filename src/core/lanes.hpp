@@ -108,4 +108,9 @@ inline void add_product(Lanes<T>& sum, T factor, const Lanes<T>& rows) {
   for (int i = 0; i < n_registers; ++i) sum.part[i] += f * rows.part[i];
 }
 
+template <class T>
+inline void add_product(Lanes<T>& sum, const Lanes<T>& factors, const Lanes<T>& rows) {
+  sum = sum + factors * rows;
+}
+
 }  // namespace nonneg

@@ -93,6 +93,23 @@ double hals_passes(Matrix<T> out, Matrix<const T> initial, Matrix<const T> gram,
                                      max_passes, shrink, block, n_threads);
 }
 
+template <class T>
+double hals_weighted(Matrix<T> factor, Strided<const T> weights, Matrix<const T> other, double ridge, Matrix<const T> cross,
+                     Vector<const int64_t> order, int max_passes, double shrink, int n_threads) {
+  const int64_t n = rows(factor), k = columns(factor), by_rows = distance(weights, 1), by_columns = distance(weights, 0);
+  expect_same_shape(factor, cross);
+  expect(columns(other) == k, "other must have as many columns as the factor");
+  expect(rows(weights) == n && columns(weights) == rows(other),
+         "there must be a weight for every row and every row of other");
+  expect(by_rows || by_columns, "weights must lie by rows or by columns");
+  expect_components(order, k);
+  const WeightedGrams<T> grams{
+      weights.data(), by_rows != 0, by_rows ? by_rows : by_columns, other.data(), rows(other), k, static_cast<T>(ridge)};
+  nb::gil_scoped_release release;
+  return operations<T>().hals_weighted(factor.data(), grams, cross.data(), n, order.data(), rows(order), max_passes, shrink,
+                                       n_threads);
+}
+
 template <class T, class I>
 ListedGrams<T, I> checked_grams(const Cube<const double>& base, const Vector<const double>& values,
                                 const Matrix<const T>& other, const Vector<const I>& indptr, const Vector<const I>& indices,
@@ -610,6 +627,7 @@ void use(nb::handle capsule) {
 template <class T>
 void bind(nb::module_& m) {
   m.def("hals_passes", &hals_passes<T>);
+  m.def("hals_weighted", &hals_weighted<T>);
   m.def("hals_listed", &hals_listed<T, std::int32_t>);
   m.def("hals_listed", &hals_listed<T, int64_t>);
   m.def("listed_grams", &listed_grams<T, std::int32_t>);

@@ -31,6 +31,7 @@
 #include "threshold_decode.hpp"
 #include "transforms.hpp"
 #include "tridiagonal.hpp"
+#include "weighted_rows.hpp"
 
 namespace nonneg {
 
@@ -51,7 +52,7 @@ struct IndexedOperations {
 #define NONNEG_OPERATIONS(X)                                                                                    \
   X(hals_passes) X(block_pivoting) X(factor_update) X(multiply) X(inner_product) X(newton_targets) X(kl_newton) \
   X(ratio_terms) X(row_losses) X(column_losses) X(newton_terms) X(line_search) X(cap_rows)                      \
-  X(dominating_diagonal) X(simplex_pivoting) X(threshold_decode) X(sums_of_squares)
+  X(dominating_diagonal) X(simplex_pivoting) X(threshold_decode) X(sums_of_squares) X(hals_weighted)
 // clang-format on
 
 template <class T>

@@ -5,6 +5,7 @@
 // or while another thread uses the pool, runs on the calling thread. After a fork the child starts anew.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// Coordinate descent on rows with a Gram matrix each: data with a weight for every entry, 0 where one is missing.
+// Coordinate descent on rows with a Gram matrix each: data in which most entries have the same weight.
 //
 // Row i has base + sum of values_p o_j o_j' over its listed j: with few observed entries base is zero and the values
 // are their weights; with few missing ones base is O'O and the values are -1. Every row may also have a base of its own,

@@ -42,7 +42,8 @@ class UnknownNameError(InvalidParameterError):
         near = difflib.get_close_matches(str(name), names, n=3)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         either = f", or {other}" if other else ""
-        return cls(f"{what}={name!r} is not known. Expected one of {names}{either}.{hint}")
+        more = f" and {len(names) - 20} more" * (len(names) > 20)  # of the columns of a table, say
+        return cls(f"{what}={name!r} is not known. Expected one of {names[:20]}{more}{either}.{hint}")
 
     @classmethod
     def check(cls, what: str, name: object, known: Iterable[str], *, other: str = "") -> None:

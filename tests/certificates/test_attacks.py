@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from nonneg import NMF, ConeNMF, MinVolNMF, learn_transform, purify, select_anchors
 from nonneg.applications.hyperspectral.abundances import Mixtures, image_statements
 from nonneg.cones.certificate import cone_statements
+from nonneg.cones.geometry.size_angle import SizeAngles
 from nonneg.data import as_data_matrix
 from nonneg.metrics.mixing import mixing
 from nonneg.minvol.certificate import scattering
@@ -160,12 +161,13 @@ def test_streams_of_samples_that_rounding_cannot_tell_apart(angle, dtype, rng):
 
 
 def test_a_bound_that_only_rounding_exceeds_is_said_to_be():
-    facts = {"axes": np.eye(2), "angles": [1e-9, 1e-9], "squared_norms": [1.0, 1.0], "counts": [3, 3]}
-    found = {each.name: each for each in cone_statements(relative_error=5e-9, **facts)}
+    angles, ones = np.full(2, 1e-9), np.ones(2)
+    cones = SizeAngles(np.eye(2), angles, angles, angles, 3 * ones, ones, 1e-18 * ones, boundary=())
+    found = {each.name: each for each in cone_statements(cones, 5e-9, 1e-8)}
     for name in ("cluster-bound", "largest-angle-bound", "exact-clustering-bound"):
         assert found[name].holds
         assert "up to rounding" in found[name].sentence
-    found = {each.name: each for each in cone_statements(relative_error=5e-7, **facts)}
+    found = {each.name: each for each in cone_statements(cones, 5e-7, 1e-8)}
     assert "is above 1e-09" in found["cluster-bound"].sentence
     assert not found["cluster-bound"].holds
 

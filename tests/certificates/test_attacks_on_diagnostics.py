@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from nonneg.applications.audio.sources import balance_statement
 from nonneg.data import as_data_matrix
 from nonneg.minvol.certificate import noise_fit
 from nonneg.minvol.noise import noise_level
@@ -15,28 +14,6 @@ from nonneg.purification.certificate import correlation_statement
 from nonneg.results import Verdict
 from nonneg.transforms.encoding import encode
 from nonneg.transforms.selection import TransformChoice, choice_statement, chosen
-
-
-def test_a_share_that_rounds_to_the_limit_is_not_printed_as_the_limit():
-    found = balance_statement(np.array([0.9504, 0.0496]))
-    assert found.verdict is Verdict.FAILS
-    assert "95.04% of the energy" in found.sentence
-    assert balance_statement(np.array([np.nextafter(0.95, 1.0), 0.05])).holds  # rounding
-
-
-@pytest.mark.parametrize("shares", [[np.nan, np.nan], [0.0, 0.0], [np.inf, 0.0]])
-def test_sources_without_energy_have_no_shares(shares):
-    found = balance_statement(np.array(shares))
-    assert (found.verdict, found.number) == (Verdict.NOT_VERIFIABLE, None)
-    assert "nan" not in found.sentence
-    assert "%" not in found.sentence
-
-
-def test_half_of_the_energy_of_the_sources_is_not_half_of_that_of_the_recording():
-    # Two equal masks of one half: each source has a quarter of the energy of the recording.
-    found = balance_statement(np.array([0.5, 0.5]))
-    assert "50.0% of the energy of all sources in the model; up to 95%" in found.sentence
-    assert "hardly anything" in balance_statement(np.array([1.0, 0.0])).sentence
 
 
 def held_out(fixed, learned):

@@ -98,6 +98,8 @@ def test_mistakes_are_named(h5ad, tmp_path, capsys):
     out = ["-o", str(tmp_path / "o"), *QUICK]
     assert main(["consensus", str(h5ad), "-k", "2", "--group-by", "species", *out]) != 0
     assert "no column 'species' of cells" in capsys.readouterr().err
+    assert main(["consensus", str(h5ad), "-k", "2", "--group-by", "kind", "--transpose", *out]) != 0
+    assert "--group-by needs samples in rows" in capsys.readouterr().err
     assert main(["consensus", str(h5ad), "-k", "99", *out]) != 0
     assert "n_components=99 is larger than the smaller side" in capsys.readouterr().err
     scaled = tmp_path / "scaled.csv"
@@ -105,7 +107,11 @@ def test_mistakes_are_named(h5ad, tmp_path, capsys):
     rows = (values - values.mean(axis=0)).round(3).tolist()
     scaled.write_text("\n".join([",".join("abcd"), *(",".join(map(str, row)) for row in rows)]))
     assert main(["consensus", str(scaled), "-k", "2", *out]) != 0
-    assert "as after log-normalization and scaling" in capsys.readouterr().err
+    assert "undo centering" in capsys.readouterr().err
+    assert main(["consensus", str(scaled), "-k", "2", "--group-by", "species", *out]) != 0
+    said = capsys.readouterr().err
+    assert "column='species' is not known" in said
+    assert "label-column" not in said
     assert main(["consensus", str(h5ad), "-k", "7:3", *out]) == 2
     assert "a range such as 5:15" in capsys.readouterr().err
 
@@ -130,7 +136,11 @@ def test_known_signatures_are_assigned(tmp_path, capsys):
     assert list(exposures.columns) == ["S0", "S1"]
     np.testing.assert_allclose(exposures.sum(axis=1), counts.sum(axis=1), rtol=1e-4)
     assert len(pandas.read_csv(tmp_path / "out" / "exposure_intervals.tsv", sep="\t")) == 16
-    for more, told in (([], "--assign needs --reference"), (["--reference", "x"], "x: No such file")):
+    for more, told in (
+        ([], "--assign needs --reference"),
+        (["--reference", "x"], "x: No such file"),
+        (["-k", "3", "--reference", str(tmp_path / "known.txt")], "Leave out -k"),
+    ):
         assert main([*words, *more]) == 2
         assert told in capsys.readouterr().err
 

@@ -239,7 +239,8 @@ def test_uncertainties_give_q_and_scaled_residuals(tmp_path, capsys):
     X[3, 2] += 20 * S[3, 2]
     X[:, 0], S[:, 0] = 1000 * X[:, 0], 1000 * S[:, 0]
     names = ["Date", *"ABCDEF"]
-    for name, table, head in (("con", X, names), ("unc", S, names), ("other", S, ["Date", *"ABCDFE"])):
+    turned, other = (S[:, ::-1], ["Date", *"FEDCBA"]), (S, ["Date", *"ABCDEG"])
+    for name, table, head in (("con", X, names), ("unc", S, names), ("turned", *turned), ("other", *other)):
         rows = [
             ",".join(head),
             *(",".join([f"day{i}", *map(repr, row.tolist())]) for i, row in enumerate(table)),
@@ -262,9 +263,15 @@ def test_uncertainties_give_q_and_scaled_residuals(tmp_path, capsys):
     assert 0.5 * found["q_true"] == pytest.approx(model.result_.loss, rel=1e-4)
     assert fit(tmp_path / "con.csv", tmp_path / "robust", *words, "--robust") == 0
     assert record_of(tmp_path / "robust")["result"]["loss_name"] == "huber"
+    assert fit(tmp_path / "con.csv", tmp_path / "many", *words, "-k", "6") == 0
+    assert "no more entries than parameters" in capsys.readouterr().out
     wrong = ["--uncertainty", str(tmp_path / "other.csv"), "--negative", "keep"]
     assert fit(tmp_path / "con.csv", tmp_path / "wrong", *wrong) != 0
     assert "columns of --uncertainty" in capsys.readouterr().err
+    # Columns are found by name, and negative entries are what they were to the fit.
+    same = ["--uncertainty", str(tmp_path / "turned.csv"), "-q", "-o", str(tmp_path / "w")]
+    assert main(["transform", str(folder), str(tmp_path / "con.csv"), *same]) == 0
+    np.testing.assert_allclose(np.load(tmp_path / "w" / "W.npy"), W, rtol=1e-6, atol=1e-9)
     row = (tmp_path / "unc.csv").read_text().splitlines()[4].split(",")
     found = []
     for mark, more in (("inf", []), ("", ["--missing", "mask"])):  # an entry that does not count

@@ -205,3 +205,11 @@ def test_the_number_of_components_comes_with_its_reason(wine, tmp_path, capsys):
     result = record_of(tmp_path / "out")["result"]
     assert f"NMF: n_components='auto' takes {result['n_components']}: {result['rank_reason']}" in said
     assert result["rank_reason"] in (tmp_path / "out" / "report.html").read_text().replace("&#39;", "'")
+
+
+def test_of_many_columns_some_are_listed(tmp_path, capsys):
+    path = tmp_path / "wide.csv"
+    np.savetxt(path, np.ones((3, 500)), delimiter=",", header=",".join(f"gene{at}" for at in range(500)))
+    assert fit(path, tmp_path / "out", "--drop", "gene_1") == 2
+    said = capsys.readouterr().err
+    assert "and 480 more, or a position from 0 to 499. Did you mean 'gene1'" in said

@@ -164,7 +164,7 @@ def test_missing_entries_as_in_the_fit_or_as_asked(saved, tmp_path, capsys):
     nonneg.SeparableNMF(2, method="spa").fit(planted(20, 0)).save(tmp_path / "s.npz")
     capsys.readouterr()
     assert run(tmp_path / "s.npz", tmp_path / "new.npy", "--missing", "mask", "--quiet") == 2
-    assert "--missing mask is for models of class NMF" in the_error(capsys)
+    assert "--missing mask and --uncertainty are for models of class NMF" in the_error(capsys)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -55,6 +55,16 @@ def test_texts_get_their_topics(topics, tmp_path, capsys):
     np.testing.assert_array_equal(np.load(tmp_path / "two" / "W.npy"), expected)
 
 
+def test_documents_are_read_as_those_of_the_fit(tmp_path):
+    path = tmp_path / "titles.txt"
+    path.write_text(
+        "".join(f"{word} cat dog tree\n{word} market bank money\n" for word in ("one", "two", "red"))
+    )
+    assert main(["topics", str(path), "--lines", "-k", "2", "-q", "-o", str(tmp_path / "out")]) == 0
+    assert run(tmp_path / "out", path, "-q", "-o", tmp_path / "weights") == 0
+    assert np.load(tmp_path / "weights" / "W.npy").shape == (6, 2)
+
+
 def test_wrong_documents_are_explained(topics, tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.eye(4))
     assert run(topics, tmp_path / "x.npy") == 2

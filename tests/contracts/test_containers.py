@@ -21,15 +21,7 @@ from tests.contracts.cases import (
     steady,
     with_forms,
 )
-from tests.references.containers import (
-    FORMS,
-    ON_GPU,
-    SPARSE_TENSOR,
-    TORCH,
-    as_container,
-    container_of,
-    plain,
-)
+from tests.references.containers import FORMS, ON_GPU, SPARSE_TENSOR, TORCH, as_container, container_of, plain
 from tests.references.stored import write
 
 from nonneg import factorize, open_matrix

@@ -135,3 +135,13 @@ def test_parameters_are_checked_and_no_limit_is_none():
     options = {"negative": "keep", "robust": "huber", "tol": 1e-5, "rng": 0}
     without, limited = (factorize(X, 2, max_iter=most, **options) for most in (np.inf, 100_000))
     assert without.n_iter == limited.n_iter > 20
+
+
+@pytest.mark.parametrize("max_iter", [0, 3, 10, 25])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_no_more_iterations_than_asked_for(max_iter):
+    X, deviations, _, _ = spoiled(n=30)
+    options = {"negative": "keep", "uncertainty": deviations, "tol": 0.0, "rng": 0}
+    result = factorize(X, 3, robust="huber", max_iter=max_iter, **options)
+    assert result.n_iter == max_iter
+    assert result.loss == pytest.approx(huber(X, result.W, result.H, deviations, 4.0), rel=1e-10)

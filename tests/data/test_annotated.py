@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 
 from nonneg import NMF, factorize
-from nonneg.data.annotated import (
-    AnnDataMatrix,
-    annotated_matrix,
-    frame_labels,
-    is_anndata,
-)
+from nonneg.data.annotated import AnnDataMatrix, annotated_matrix, frame_labels, is_anndata
 from nonneg.exceptions import (
     DataTypeError,
     InvalidDataError,
@@ -76,6 +71,7 @@ def test_the_whole_matrix_and_its_names():
         (True, [True, False, True, False], [0, 2]),
         (None, [False, False, True, False], [2]),  # if there is such a column
         (None, None, [0, 1, 2, 3]),
+        (True, [True, np.nan, 1.0, False], [0, 2]),  # missing, as after anndata.concat
     ],
 )
 def test_highly_variable_genes(wanted, marks, chosen):

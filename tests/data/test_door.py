@@ -31,7 +31,7 @@ def spoiled(value, at=(4, 2)):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_negative_entry_is_named_with_a_remedy(form):
-    with pytest.raises(NegativeDataError, match=r"entry \[4, 2\] is -1\.5.*(clip|maximum)"):
+    with pytest.raises(NegativeDataError, match=r"entry \[4, 2\] is -1\.5.*before X was centered"):
         wrap(as_container(spoiled(-1.5), form))
 
 
@@ -103,6 +103,14 @@ def test_a_mask_of_another_shape_is_refused():
         ShapeError, match=r"mask of the same shape as X, \(10, 3\), got \(3, 10\).*True means observed"
     ):
         wrap(GOOD, Request(mask=np.ones((3, 10), dtype=bool)))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_a_mask_is_true_or_false(form):
+    mask = np.full(GOOD.shape, 0.5)
+    with pytest.raises(InvalidParameterError, match="True and False only; entry_weight takes other"):
+        wrap(GOOD, Request(mask=form(mask)))
+    assert wrap(GOOD, Request(mask=form(2 * mask))).n_missing == 0
 
 
 def test_an_unknown_word_for_missing_is_refused():

@@ -7,11 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg.data import as_data_matrix
-from nonneg.data.views import (
-    normalized_rows,
-    tall,
-    transposed,
-)
+from nonneg.data.views import normalized_rows, tall, transposed
 
 CONTAINERS = {
     "numpy": lambda X: X.copy(),

@@ -10,7 +10,13 @@ from tests.references.least_squares import nonnegative_rows
 import nonneg
 from nonneg import NMF, IntegrativeNMF
 from nonneg.datasets import single_cells
-from nonneg.exceptions import InvalidParameterError, NegativeDataError, ShapeError, UnknownNameError
+from nonneg.exceptions import (
+    InvalidDataError,
+    InvalidParameterError,
+    NegativeDataError,
+    ShapeError,
+    UnknownNameError,
+)
 from nonneg.metrics import match_components
 from nonneg.results import Verdict
 
@@ -152,6 +158,13 @@ def test_mistakes_are_named(sets):
         IntegrativeNMF(K).fit([sets[0], -sets[1]])
     with pytest.raises(ShapeError, match="3 labels, but X has 40"):
         IntegrativeNMF(K).fit(sets[0], batch=["a", "b", "a"])
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(sets[0][:3], index=["x", "y", "z"]).add_prefix("f")
+    with pytest.raises(InvalidDataError, match="rows of batch are not those of X"):
+        IntegrativeNMF(K).fit(frame, batch=pandas.Series(["a", "a", "b"], index=["z", "y", "x"]))
+    for missing in (np.nan, None):
+        with pytest.raises(InvalidParameterError, match=r"batch\[1\] is .*Give every sample a label"):
+            IntegrativeNMF(K).fit(sets[0][:3], batch=["a", missing, "b"])
     with pytest.raises(ShapeError, match=r"a label per sample, such as batch=adata.obs.*got 'donor'"):
         IntegrativeNMF(K).fit(sets[0], batch="donor")  # as scanpy's functions take it
     with pytest.raises(InvalidParameterError, match="batch is for one array"):

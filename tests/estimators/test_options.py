@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from nonneg import NMF
-from nonneg.exceptions import InterruptedFitWarning
+from nonneg.exceptions import InterruptedFitWarning, InvalidDataError
 from nonneg.iteration import StopReason
 
 
@@ -45,6 +45,26 @@ def test_missing_entries_in_other_holders(xp, planted):
     model = NMF(3, missing="mask", max_iter=30, tol=0)
     W = model.fit_transform(xp.asarray(holes))
     assert held_out_error(X, holes, model, np.asarray(W)) < 0.1
+
+
+def test_something_was_observed(planted):
+    X, _ = planted
+    with pytest.raises(InvalidDataError, match="All entries of X are missing"):
+        NMF(3, missing="mask").fit(X * np.nan)
+    with pytest.raises(InvalidDataError, match="All entries of X are missing"):
+        NMF(3).fit(X, mask=np.zeros(X.shape))
+    row = NMF(3, missing="mask", random_state=0).fit(X).transform(X[:1] * np.nan)
+    np.testing.assert_array_equal(row, 0.0)
+
+
+def test_given_components_have_the_features_of_the_data(planted):
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(planted[0]).add_prefix("f")
+    H = X.iloc[:3].reset_index(drop=True)
+    model = NMF(3, random_state=0).fit(X, H=H, frozen_components=[0])
+    np.testing.assert_array_equal(model.components_[0], H.iloc[0])
+    with pytest.raises(InvalidDataError, match="columns of H are not those of X"):
+        NMF(3).fit(X, H=H.iloc[:, ::-1], frozen_components=[0])
 
 
 def test_a_mask_says_the_same_as_nan(planted):

@@ -12,12 +12,7 @@ from tests.references.containers import FORMS, TORCH, as_container, plain
 
 from nonneg import PurificationNMF, load, metrics, purify
 from nonneg.datasets import purification_data
-from nonneg.exceptions import (
-    FileFormatError,
-    InvalidParameterError,
-    ShapeError,
-    UnknownNameError,
-)
+from nonneg.exceptions import FileFormatError, InvalidParameterError, ShapeError, UnknownNameError
 
 
 @parametrize_with_options(

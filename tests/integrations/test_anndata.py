@@ -89,7 +89,7 @@ def test_new_data_are_matched_by_name(adata):
 def test_scaled_cells_and_genes_without_counts_are_refused_by_consensus(adata):
     scaled = adata.copy()
     scaled.X = (lambda X: (X - X.mean(axis=0)) / X.std(axis=0))(adata.X.toarray())
-    with pytest.raises(NegativeDataError, match=r"log-normalization and scaling.*layers\['counts'\]"):
+    with pytest.raises(NegativeDataError, match=r"scanpy.pp.scale .*Layers: 'counts'"):
         nonneg.ConsensusNMF(K).fit(scaled)
     empty = adata.copy()
     empty.X = adata.X.toarray() * (np.arange(N_GENES) != 4)

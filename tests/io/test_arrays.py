@@ -12,7 +12,7 @@ from scipy import io as scipy_io
 from scipy import sparse
 
 from nonneg.exceptions import DataTypeError, FileFormatError, UnsafeFileError
-from nonneg.io import known_suffixes, read_table
+from nonneg.io import FORMATS, read_table
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_a_zip_with_a_damaged_member_is_refused(tmp_path, X):
 
 
 def test_empty_missing_and_unknown_files(tmp_path):
-    for suffix in known_suffixes():
+    for suffix in FORMATS:
         path = tmp_path / f"empty{suffix}"
         path.touch()
         with pytest.raises(FileFormatError, match="is empty"):

@@ -165,7 +165,7 @@ def test_an_array_larger_than_memory_is_read_chunk_by_chunk(tmp_path):
 def test_which_files_can_be_read_block_by_block(X, tmp_path):
     np.save(tmp_path / "x.npy", X)
     np.savetxt(tmp_path / "x.csv", X, delimiter=",")
-    with pytest.raises(FileFormatError, match="comma-separated text, which can only be read whole"):
+    with pytest.raises(FileFormatError, match="a table in plain text, which can only be read whole"):
         open_matrix(tmp_path / "x.csv")
     with pytest.raises(InvalidParameterError, match="contains only one"):
         open_matrix(tmp_path / "x.npy", variable="X")

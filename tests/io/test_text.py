@@ -54,6 +54,8 @@ LAYOUTS = {
     "blanks": ("t.csv", lines("1 2.5  0", "3  0.25 7", "0 1e3 2"), None, None),
     "blanks-index": ("t.csv", lines("a b c", "x 1 2.5  0", "y 3  0.25 7", "z 0 1e3 2"), ROWS, NAMES),
     "savetxt": ("t.csv", lines("# made by hand", "# a,b,c", "1,2.5,0", "3,0.25,7", "0,1e3,2"), None, NAMES),
+    "txt": ("t.txt", lines("\ta\tb\tc", "x\t1\t2.5\t0", "y\t3\t0.25\t7", "z\t0\t1e3\t2"), ROWS, NAMES),
+    "excel": ("t.csv", lines("sep=;", "a;b;c", "1;2,5;0", "3;0,25;7", "0;1e3;2"), None, NAMES),
     "blank-lines": ("t.csv", lines("", "a,b,c", "", "1,2.5,0", "3,0.25,7", "  ", "0,1e3,2", ""), None, NAMES),
     "windows": ("t.csv", "\ufeffa,b,c\r\n1,2.5,0\r\n3,0.25,7\r\n0,1e3,2\r\n", None, NAMES),
     "no-last-newline": ("t.csv", "a,b,c\n1,2.5,0\n3,0.25,7\n0,1e3,2", None, NAMES),
@@ -80,6 +82,32 @@ def test_counted_column_names_are_a_header(tmp_path):
     table = read_table(path)
     assert table.column_names == ("1990", "1991", "1992", "1993")
     assert table.row_names == ("F", "D", "I", "E")
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("0,1,2", "0.5,1,0.25"),
+        ("400,402,404,406", "0.5,0.25,1,2"),
+        ("0,1,2,3", "3,1,4,1"),
+        ("id,7,8,9", "x,1,.5,2"),
+    ],
+)
+def test_a_small_table_may_have_numbers_for_names(header, row, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(lines(header, row, row, row))
+    table = read_table(path)
+    assert ",".join(table.column_names) == header.removeprefix("id,")
+    assert table.X.shape == (3, len(table.column_names))
+
+
+@pytest.mark.parametrize(
+    "rows", ["5,3,9 .5,.25,1", "3,7 .5,.25", "0,1,2 3,1,4", "2,2,2 .5,1,2", "0,1,2 .5,1,2 4,5,6"]
+)
+def test_a_row_of_whole_numbers_is_no_header(rows, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(lines(*rows.split()))
+    assert read_table(path).X.shape == (len(rows.split()), rows.split()[0].count(",") + 1)
 
 
 def test_counted_entries_are_not_a_header(tmp_path):
@@ -307,3 +335,18 @@ def test_all_columns_of_text_are_named_at_once(tmp_path):
     table = read_table(path, index=False, drop=("day", "town", "b"))
     np.testing.assert_array_equal(table.X, [[1], [2]])
     assert table.lines == [2, 4]
+
+
+def test_a_line_of_units_is_named(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(lines("date,Fe,Zn", ",ng/m3,ng/m3", "d1,1,2", "d2,3,4"))
+    with pytest.raises(FileFormatError, match=r"line 2: no cell is a number\. Remove units"):
+        read_table(path)
+
+
+def test_excel_names_the_delimiter_of_two_columns(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(lines("sep=,", "1,2", "3,4"))
+    table = read_table(path)
+    np.testing.assert_array_equal(table.X, [[1, 2], [3, 4]])
+    assert table.column_names is None

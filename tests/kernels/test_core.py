@@ -72,6 +72,12 @@ def test_arrays_of_the_wrong_shape_are_refused():
             core().hals_passes(out, factor, *wrong, order, 1, 0.0, 128, 1)
     with pytest.raises(ValueError, match="does not exist"):
         core().hals_passes(out, factor, gram, cross, np.array([3]), 1, 0.0, 128, 1)
+    weights, other = np.ones((10, 4)), np.ones((4, 3))
+    for wrong in ((weights[:9], other), (weights, other[:, :2].copy()), (weights, other[:3])):
+        with pytest.raises(ValueError, match="must"):
+            core().hals_weighted(out, *wrong, 0.0, cross, order, 1, 0.0, 1)
+    with pytest.raises(ValueError, match="by rows or by columns"):
+        core().hals_weighted(out, np.ones((20, 8))[::2, ::2], other, 0.0, cross, order, 1, 0.0, 1)
 
 
 @needs_core

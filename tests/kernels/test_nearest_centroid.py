@@ -8,7 +8,7 @@ import pytest
 from nonneg._compiled import core
 from nonneg._threads import threads
 from nonneg.data.dense import DenseMatrix
-from nonneg.kernels.nearest_centroid import nearest_centroids, update_cosines
+from nonneg.kernels.nearest_centroid import update_cosines
 
 
 def search(block, X, n_picks, *, rates=None, shift=0.0):
@@ -93,17 +93,3 @@ def test_tensors_in_host_memory_give_the_same(rng, torch, sparse_rows):
     for tensor, array in zip(found, wanted, strict=True):
         assert isinstance(tensor, torch.Tensor)
         np.testing.assert_allclose(tensor.numpy(), array, rtol=1e-12)
-
-
-def test_every_row_has_its_nearest_centroid(block_of, rng):
-    X = rng.random((200, 30)) * (rng.random((200, 30)) < 0.5)
-    X[80] = 0.0
-    norms = np.linalg.norm(X, axis=1, keepdims=True)
-    inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-    centroids = rng.random((12, 30))
-    centroids /= np.linalg.norm(centroids, axis=1, keepdims=True)
-    labels, cosines = nearest_centroids(block_of(X), inverse, centroids)
-    known = np.argmax(X @ centroids.T, axis=1)
-    known[80] = -1
-    np.testing.assert_array_equal(labels[:, 0], known)
-    np.testing.assert_allclose(cosines, (X @ centroids.T).max(axis=1, keepdims=True) * inverse)

@@ -52,6 +52,26 @@ def test_listed_and_written_out_matrices_give_the_rows_of_the_loop(share, passes
         assert float(found) == pytest.approx(violation, rel=1e-11)
 
 
+@pytest.mark.parametrize(("order", "dtype"), [("C", "f8"), ("F", "f8"), (None, "f8"), ("C", "f4")])
+@pytest.mark.parametrize(("n_rows", "n_columns", "k"), [(170, 17, 4), (3, 230, 25)])
+def test_rows_with_a_weight_for_every_entry_are_those_of_the_loop(n_rows, n_columns, k, order, dtype):
+    _, other, factor, cross = masked(1.0, n_rows, n_columns, k, dtype)
+    weights = np.random.default_rng(1).gamma(0.5, size=(n_rows, n_columns)).astype(dtype)
+    # In float32 a row could stop a pass earlier.
+    shrink, unit = (0.1, 1e-10) if dtype == "f8" else (0.0, 1e-3)
+    other[::2, 1] = 0.0
+    weights[2, 1::2] = 0.0  # no curvature along component 1
+    given = np.repeat(weights, 2, axis=1)[:, ::2] if order is None else np.array(weights, order=order)
+    for ridge, turns in ((0.0, range(k)), (0.5, [2, 0, 1])):
+        grams = np.array([other.T @ (other * row[:, None]) for row in weights]) + ridge * np.eye(k)
+        expected, violation = coordinate_passes(factor, grams, cross, turns, 9, shrink)
+        gram = ArrayObserved(given, np).row_grams(other).plus_ridge(ridge)
+        rows, found = hals_passes(factor, gram, cross, max_passes=9, shrink=shrink, order=turns)
+        assert rows.dtype == dtype
+        np.testing.assert_allclose(rows, expected, rtol=unit, atol=unit)
+        assert float(found) == pytest.approx(violation, rel=0.1 * unit)
+
+
 def test_a_mask_of_any_namespace_gives_the_same_rows(xp):
     mask, other, factor, cross = masked(0.7)
     grams = ArrayObserved(xp.asarray(mask.astype(float)), xp).row_grams(xp.asarray(other))
@@ -95,9 +115,12 @@ def test_the_quadratic_form_of_a_shared_matrix_is_summed_in_float64(xp):
 
 def test_one_and_two_threads_give_the_same_bytes():
     mask, other, factor, cross = masked(0.3, n_rows=400, n_columns=80, k=6)
-    results = []
-    for n_jobs in (1, 2):
-        with threads(n_jobs):
-            gram = observed_entries(mask, float).row_grams(other)
-            results.append(hals_passes(factor, gram, cross, max_passes=3)[0].tobytes())
-    assert results[0] == results[1]
+    for gram in (
+        observed_entries(mask, float).row_grams(other),
+        ArrayObserved(1.0 + mask, np).row_grams(other),
+    ):
+        results = []
+        for n_jobs in (1, 2):
+            with threads(n_jobs):
+                results.append(hals_passes(factor, gram, cross, max_passes=3)[0].tobytes())
+        assert results[0] == results[1]

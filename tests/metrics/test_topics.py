@@ -9,13 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonFiniteDataError, ShapeError
-from nonneg.metrics import (
-    cv_coherence,
-    npmi_coherence,
-    top_words,
-    topic_diversity,
-    umass_coherence,
-)
+from nonneg.metrics import cv_coherence, npmi_coherence, top_words, topic_diversity, umass_coherence
 
 
 @pytest.fixture

@@ -8,9 +8,7 @@ from tests.references.mixtures import mixtures
 
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidDataError, InvalidParameterError, ShapeError
-from nonneg.minvol.descent import (
-    minimize_volume,
-)
+from nonneg.minvol.descent import minimize_volume
 from nonneg.minvol.factorize import minimum_volume
 from nonneg.minvol.problem import CONSTRAINTS, Problem
 

@@ -21,9 +21,9 @@ from reproduction.data.store import is_available
 from reproduction.published_values import published_values
 from reproduction.registry import find_experiment
 from tests.papers.quick_runs import artifacts, quick_records, verdicts
+from tests.references.cones import cones_of_clusters
 
 from nonneg import ConeNMF
-from nonneg.cones.geometry.size_angle import size_angles
 from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
 from nonneg.metrics.clustering import purity
@@ -162,7 +162,7 @@ def test_cones_apart_have_the_smallest_largest_size_angle(seed):
     found = ConeNMF(2).fit(data.X).labels_
 
     def largest(labels):
-        return size_angles(as_data_matrix(data.X), labels, 2).angles.max()
+        return cones_of_clusters(as_data_matrix(data.X), labels, 2).angles.max()
 
     others = (np.array([0, *rest]) for rest in product((0, 1), repeat=6))
     best = min(largest(labels) for labels in others if labels.any())

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from nonneg.exceptions import InvalidParameterError, NonFiniteDataError, ShapeError
-from nonneg.purification.initialization import (
-    PROVED,
-    InitQuality,
-    checked_init,
-    init_quality,
-)
+from nonneg.purification.initialization import PROVED, InitQuality, checked_init, init_quality
 
 VALUES = np.array([[2.0, -1.0, 0.0], [0.0, 3.0, -1.0], [1.0, 1.0, -2.0]])
 

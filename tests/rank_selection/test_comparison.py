@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import nonneg
 from nonneg import compare_ranks
@@ -25,12 +26,13 @@ def test_the_estimates_on_planted_data(low_rank):
     assert found.rank == 4
     assert list(found.estimates) == [RATIO, HELD_OUT]
     table = found.table()
-    assert [row["k"] for row in table] == [2, 3, 4, 5, 6]
+    # One component is no candidate, but what all are compared with.
+    assert [row["k"] for row in table] == [1, 2, 3, 4, 5, 6]
     for name in ("ratio", "held_out_error"):
-        assert all(row[name] is not None for row in table)
-    assert "held_out_error_spread" in table[0]
-    assert "ratio_spread" not in table[0]
-    assert table[2]["held_out_error"] < 0.1 * table[1]["held_out_error"]
+        assert all(row[name] is not None for row in table[1:])
+    assert "held_out_error_spread" in table[1]
+    assert "ratio_spread" not in table[1]
+    assert table[3]["held_out_error"] < 0.1 * table[2]["held_out_error"]
     assert json.loads(json.dumps(found.as_dict()))["rank"] == 4
     again = copy.deepcopy(found)
     assert isinstance(again, RankComparison)
@@ -46,10 +48,33 @@ def test_the_largest_ratio_stands_unless_held_out_entries_speak_against_it():
     judge = found.estimates[HELD_OUT]
     assert found.rank == found.estimates[RATIO].rank == 12
     assert 12 in judge.as_good
-    assert judge.rank == min(judge.as_good) < 12
+    assert judge.rank == 2 > min(judge.as_good) == 1
     assert f"With 12 components the held-out error is {judge.scores[12]:.4g}" in found.reason
-    fewer = f"{judge.rank} predict as well, up to chance: held-out errors do not single out 12."
-    assert found.reason.endswith(fewer)
+    assert found.reason.endswith(
+        "1 predicts as well, up to chance: held-out errors do not single out 12. None of 19 matrices with "
+        "the entries of each column permuted has as large a ratio."
+    )
+
+
+@pytest.mark.filterwarnings("ignore:X has missing entries")
+@pytest.mark.parametrize("kind", ["dense", "sparse", "missing"])
+def test_no_number_stands_out_of_noise(kind):
+    rng = np.random.default_rng(3)
+    X = rng.random((120, 40))
+    if kind == "sparse":
+        X = sp.csr_array(rng.poisson(0.3, (120, 60)).astype(float))
+    if kind == "missing":
+        X[::7, ::5] = np.nan
+    found = compare_ranks(X, rng=0, missing="mask" if kind == "missing" else "error")
+    judge = found.estimates[HELD_OUT]
+    assert 1 in judge.as_good
+    assert found.rank == judge.rank == 2
+    assert found.reason.startswith("no number stands out: the ")
+    if kind == "missing":  # all candidates are worse, and the ratio sees zeros where entries are missing
+        assert found.reason.endswith(" with 1). So are those of all candidates.")
+        return
+    assert "of 19 matrices with the entries of each column permuted reach the largest. " in found.reason
+    assert f"predicts held-out entries as well: error {judge.scores[1]:.4g}" in found.reason
 
 
 def test_no_number_stands_out_where_held_out_entries_speak_against_the_ratio(rng):

@@ -7,10 +7,23 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import minimize, nnls
 
+from nonneg._arrays import to_numpy
+from nonneg.cones.geometry.size_angle import size_angles
+
 
 def unit_rows(points):
     """Return the rows scaled to unit length."""
     return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def cones_of_clusters(data, labels, k):
+    """The smallest cones around clusters by the code under test, which begins with the mean directions."""
+    blocks = [to_numpy(block.dense_rows(0, block.shape[0])) for block in data.local_blocks()]
+    rows = np.concatenate(blocks).astype(np.float64)
+    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+    rows = rows if data.weights is None else rows * to_numpy(data.weights)[:, None]
+    means = np.stack([rows[labels == cluster].sum(axis=0) for cluster in range(k)])
+    return size_angles(data, data.to_sample_array(labels[:, None]), means)
 
 
 def points_in_cones(axes, labels, sizes, rng, mean_squares):

@@ -11,13 +11,7 @@ from tests.report.browser import CHROMIUM, all_shown, axe
 
 import nonneg
 from nonneg import NMF, ConsensusNMF, SeparableNMF, datasets
-from nonneg.applications import (
-    MixedMembership,
-    MutationalSignatures,
-    SourceSeparation,
-    TopicModel,
-    Unmixing,
-)
+from nonneg.applications import MixedMembership, MutationalSignatures, SourceSeparation, TopicModel, Unmixing
 from nonneg.exceptions import InvalidParameterError, OutputError
 
 pytest.importorskip("matplotlib")

@@ -10,16 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from reproduction import registry
-from reproduction.artifacts import (
-    Curves,
-    Figure,
-    Measured,
-    Paragraph,
-    Pictures,
-    Series,
-    Table,
-    Verdict,
-)
+from reproduction.artifacts import Curves, Figure, Measured, Paragraph, Pictures, Series, Table, Verdict
 from reproduction.command import main
 from reproduction.experiment import Experiment
 from reproduction.page import MARKER

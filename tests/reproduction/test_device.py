@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reproduction.device import (
-    ENVIRONMENT_VARIABLE,
-    chosen_device,
-    describe_device,
-    to_device,
-    use_device,
-)
+from reproduction.device import ENVIRONMENT_VARIABLE, chosen_device, describe_device, to_device, use_device
 
 from nonneg.exceptions import InvalidParameterError
 

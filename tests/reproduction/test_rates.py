@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reproduction.merit.rates import (
-    Rate,
-    agreement_verdict,
-    rate_cell,
-    rate_of,
-    rate_verdict,
-    success_rates,
-)
+from reproduction.merit.rates import Rate, agreement_verdict, rate_cell, rate_of, rate_verdict, success_rates
 
 
 def test_intervals_are_those_of_clopper_and_pearson():

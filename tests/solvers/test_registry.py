@@ -6,21 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from nonneg.exceptions import (
-    InvalidParameterError,
-    UnknownNameError,
-    UnsupportedError,
-    UnsupportedInputError,
-)
-from nonneg.solvers.registry import (
-    COORDINATE_DESCENT,
-    SOLVERS,
-    beta_of,
-    loss_name,
-)
-from nonneg.solvers.registry import (
-    choose_solver as choose,
-)
+from nonneg.exceptions import InvalidParameterError, UnknownNameError, UnsupportedError, UnsupportedInputError
+from nonneg.solvers.registry import COORDINATE_DESCENT, SOLVERS, beta_of, loss_name
+from nonneg.solvers.registry import choose_solver as choose
 
 
 def choose_solver(name, *, container, shape, k, beta, missing):

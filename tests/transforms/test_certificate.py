@@ -8,18 +8,14 @@ import numpy as np
 import pytest
 
 from nonneg.certificates.certificate import Verdict
-from nonneg.certificates.stationarity import THRESHOLD
 from nonneg.iteration import History
 from nonneg.transforms.certificate import (
-    _gradient_statement,
     certified,
     covariance_statement,
     decomposition_statement,
     descent_statement,
-    gap_statement,
     gaussian_bound,
     gaussian_statements,
-    orthogonality_statement,
 )
 from nonneg.transforms.covariances import FrameCovariances, frame_covariances
 from nonneg.transforms.options import TransformOptions
@@ -39,14 +35,6 @@ def history_of(losses):
     return history
 
 
-@pytest.mark.parametrize(("single", "threshold"), [(False, 1e-12), (True, 1e-4)])
-def test_orthogonality_holds_up_to_its_threshold(single, threshold):
-    assert orthogonality_statement(threshold, single=single).verdict is Verdict.HOLDS
-    failed = orthogonality_statement(1.01 * threshold, single=single)
-    assert failed.verdict is Verdict.FAILS
-    assert (failed.name, failed.number, failed.threshold) == ("orthogonality", 1.01 * threshold, threshold)
-
-
 @pytest.mark.parametrize(("single", "threshold"), [(False, 1e-10), (True, 1e-3)])
 @pytest.mark.parametrize(
     ("C", "L", "part"), [(-2.0, -8.0, 6.0), (9.0, 4.0, 5.0), (-1.0, -9.0, 8.0), (1.0, -8.0, 9.0)]
@@ -59,10 +47,6 @@ def test_the_decomposition_is_off_by_a_share_of_the_largest_part(C, L, part, sin
     assert off.number == pytest.approx(0.5 / max(abs(C), abs(L), part + 0.5))
     assert off.verdict is Verdict.FAILS
     assert decomposition_statement(C + 0.5, L, part, single=single).number > 0
-
-
-def test_parts_that_are_all_zero_add_up():
-    assert decomposition_statement(0.0, 0.0, 0.0, single=False).number == 0.0
 
 
 @pytest.mark.parametrize(
@@ -83,39 +67,6 @@ def test_descent_needs_two_losses_and_allows_rounding(single, threshold):
     assert descent_statement(history_of([1.0, 0.5]), single=single).holds
     assert descent_statement(history_of([1.0, 0.5, 0.5 + 0.9 * threshold]), single=single).holds
     assert not descent_statement(history_of([1.0, 0.5, 0.5 + 1.1 * threshold]), single=single).holds
-
-
-class Given:
-    """An objective whose gradient is given."""
-
-    def __init__(self, gradient):
-        self.found = gradient
-
-    def gradient(self, point):
-        return self.found
-
-
-@pytest.mark.parametrize("skew", [0.0, 0.5 * THRESHOLD, 2.0 * THRESHOLD])
-def test_the_skew_part_is_a_share_of_the_gradient(skew):
-    symmetric = np.array([[[3.0, 4.0], [4.0, -1.0]]])
-    turn = skew * np.array([[[0.0, 1.0], [-1.0, 0.0]]])
-    found = _gradient_statement(Given(symmetric + turn), (), "L", 5)
-    whole, part = (float(np.sqrt(np.sum(each**2))) for each in (symmetric + turn, turn))
-    assert found.number == pytest.approx(part / whole)
-    assert found.quantities == {"norm": pytest.approx(part / 10), "objective": "L"}
-    assert found.holds is (part / whole <= THRESHOLD)
-    assert ("do not change" if found.holds else "would still decrease") in found.sentence
-
-
-def test_a_gradient_of_zero_is_stationary():
-    found = _gradient_statement(Given(np.zeros((1, 2, 2))), (), "C", 5)
-    assert (found.number, found.verdict) == (0.0, Verdict.HOLDS)
-
-
-def test_the_distance_from_a_joint_fit_is_the_divergence():
-    found = gap_statement(0.75)
-    assert (found.number, found.threshold, found.verdict) == (0.75, None, Verdict.NOT_VERIFIABLE)
-    assert "at most 0.75 (the value of I)" in found.sentence
 
 
 def test_the_gaussian_bound_holds_with_probability_095():

@@ -54,10 +54,6 @@ ADVICE = {
     "factored-covariances": Advice("Use float64 data."),
     "ratio-condition": Advice("Compare with method='cross-validation'."),
     # Applications.
-    "energy-shares": Advice(
-        "Use solo recordings (training, --train), or group components by hand (grouping, --group).",
-        "One source has nearly all of the energy.",
-    ),
     "topics-differ": Advice("Use fewer topics, or merge the two."),
     "topics-supported": Advice("Raise min_df to 5 or 10 (rare words make such topics), or merge them."),
     "documents-covered": Advice("Leave them out, or lower min_df if they are many."),

@@ -23,6 +23,11 @@ class Verdict(StrEnum):
     NOT_VERIFIABLE = "not verifiable"
 
 
+def verdict_of(holds: bool, otherwise: Verdict = Verdict.FAILS) -> Verdict:
+    """Return the verdict on a claim that was checked."""
+    return Verdict.HOLDS if holds else otherwise
+
+
 @dataclass(frozen=True)
 class Statement(PlainValues):
     """One claim about a fit, and whether it holds.

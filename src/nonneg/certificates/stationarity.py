@@ -29,7 +29,7 @@ import math
 from typing import Any
 
 from nonneg._typing import Array, Namespace, SampleArray
-from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.certificates.certificate import Statement, Verdict, verdict_of
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.kernels.grams import SharedGram, SmoothGram
 from nonneg.kernels.rows import sum_rows
@@ -125,20 +125,16 @@ def frobenius_kkt_residuals(
 ) -> tuple[float, float]:
     """Return the KKT residuals of W and of H for half the squared loss, in one pass over the data."""
     system = penalties.system_W(SharedGram(Ht.T @ Ht), Ht)
-    _, (energy, gram, cross) = data.map_reduce_rows(
-        _w_part, W, n_out=0, Ht=Ht, system=system, l1=penalties.l1_W
-    )
+    energy, gram, cross = data.reduce_rows(_w_part, W, Ht=Ht, system=system, l1=penalties.l1_W)
     scale, system = data.squared_norm(), penalties.system_H(SharedGram(gram), W)
     energy_h = gram_residual(data.xp, Ht, system, cross, l1=penalties.l1_H, frozen=frozen, signed=signed_H)
     return normalized(float(energy), scale), normalized(float(energy_h), scale)
 
 
-def _w_part(
-    block: LocalMatrix, W: Array, *, Ht: Array, system: Any, l1: float
-) -> tuple[tuple[()], tuple[Any, Any, Any]]:
+def _w_part(block: LocalMatrix, W: Array, *, Ht: Array, system: Any, l1: float) -> tuple[Any, Any, Any]:
     cross = block.times(Ht)
     energy = gram_residual(block.xp, W, system, cross, l1=l1, weights=block.weights)
-    return (), (float(energy), block.weighted_gram(W), block.transposed_times(W))
+    return float(energy), block.weighted_gram(W), block.transposed_times(W)
 
 
 def _named(loss: str) -> str:
@@ -170,6 +166,4 @@ def stationarity_statement(
         f"{_named(loss)} loss: its normalized KKT residual is {residual:.2e}, "
         f"{'at most' if holds else 'above'} {THRESHOLD:g}."
     )
-    return Statement(
-        "stationarity", sentence, residual, THRESHOLD, Verdict.HOLDS if holds else Verdict.FAILS, quantities
-    )
+    return Statement("stationarity", sentence, residual, THRESHOLD, verdict_of(holds), quantities)

@@ -8,7 +8,7 @@ from typing import Any
 from nonneg._arrays import is_float32
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.bounds import lower, upper
-from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.certificates.certificate import Statement, Verdict, verdict_of
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.data.spectral import eckart_young_bound, machine_epsilon
 from nonneg.data.views import with_rank_one_weights
@@ -58,16 +58,13 @@ def eckart_young_statement(data: DataMatrix, W: SampleArray, Ht: Array) -> State
             ", but X is reproduced up to rounding." if exact else "."
         )
         number = 1.0 if exact else None
-        verdict = Verdict.HOLDS if exact else Verdict.NOT_VERIFIABLE
-        return Statement(NAME, sentence, number, CLOSE, verdict, quantities)
+        return Statement(NAME, sentence, number, CLOSE, verdict_of(exact, Verdict.NOT_VERIFIABLE), quantities)
     ratio = error / bound.relative_error
     sentence = (
         f"{lead} (Eckart and Young). The error is {100 * max(ratio - 1, 0.0):.3g}% above that lower bound; "
         f"within {100 * (CLOSE - 1):.3g}% counts as close."
     )
-    return Statement(
-        NAME, sentence, ratio, CLOSE, Verdict.HOLDS if ratio <= CLOSE else Verdict.FAILS, quantities
-    )
+    return Statement(NAME, sentence, ratio, CLOSE, verdict_of(ratio <= CLOSE), quantities)
 
 
 def relative_frobenius_error(data: DataMatrix, W: SampleArray, Ht: Array) -> float:
@@ -83,12 +80,12 @@ def relative_frobenius_error(data: DataMatrix, W: SampleArray, Ht: Array) -> flo
 
 def squared_residual(data: DataMatrix, W: SampleArray, Ht: Array) -> float:
     """Return the weighted sum of the squared observed entries of X - W H, one block of rows at a time."""
-    _, (half,) = data.map_reduce_rows(_half_squares, W, n_out=0, Ht=Ht)
+    half = data.reduce_rows(_half_squares, W, Ht=Ht)
     return 2.0 * float(half)
 
 
-def _half_squares(block: LocalMatrix, W: Array, *, Ht: Array) -> tuple[tuple[()], tuple[Any]]:
-    return (), (BetaLoss(2.0, 0.0).of_entries(block, W, Ht),)
+def _half_squares(block: LocalMatrix, W: Array, *, Ht: Array) -> Any:
+    return BetaLoss(2.0, 0.0).of_entries(block, W, Ht)
 
 
 def relative_error_from_square(data: DataMatrix, W: SampleArray, Ht: Array, square: float) -> float:

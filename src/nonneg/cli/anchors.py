@@ -7,7 +7,7 @@ import argparse
 from nonneg.cli import arguments, tables, terminal
 
 OPTIONS = f"""
-file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x folder
+file FILE: .npy .npz .csv .tsv .txt (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x folder
 -k/--anchors K [auto]: number of anchors, or 'auto' (default): where the curve of the residual bends most
 
 [search]

@@ -98,6 +98,7 @@ _COMMON = {
         "--device NAME: cuda (or cuda:1, ...): compute there; auto: use a GPU if it is faster "
         "(default: the CPU)"
     ),
+    "--uncertainty": "--uncertainty FILE: standard deviation of every entry, a table like the first file",
     "--missing": "--missing error|mask: mask: ignore NaN and empty cells",
 }
 """Options that mean the same in several commands, which name them only."""

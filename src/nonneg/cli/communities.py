@@ -18,7 +18,7 @@ OPTIONS = """
 edges EDGES?: edge list (.txt .edges .csv .tsv, also .gz: two names and a weight per line), adjacency matrix
     (.mtx .npz .npy .mat), .graphml, .gexf or .gml
 --example lesmis|karate|southern-women: use a graph that comes with networkx
--k/--communities K [auto]: number of communities, or auto (default): the widest gap of the eigenvalues
+-k/--communities K [auto]: number of communities, or auto (default): an eigengap, judged by hidden edges
 
 [search]
 --method NAME: auto (default), nmf, poisson, regularized-spa, spa, merit, fast-gradient, spoc

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from nonneg.cli import arguments, tables, terminal
+from nonneg.exceptions import InvalidParameterError
 
 RESTARTS = """
 --restarts N [100]: restarts for each number (default: 100)
@@ -19,7 +20,7 @@ RESTARTS = """
 """.strip()
 """Options that `consensus` and `signatures` share."""
 OPTIONS = f"""
-file FILE: .h5ad, 10x .h5 or folder, .npy .npz .csv .tsv (.gz) .mtx .mat .parquet; counts
+file FILE: .h5ad, 10x .h5 or folder, .npy .npz .csv .tsv .txt (.gz) .mtx .mat .parquet; counts
 
 [restarts]
 -k/--ranks RANGE [5:15]: a number, a range such as 5:15 (default), or a list such as 5,7,9
@@ -61,6 +62,8 @@ def run(options: argparse.Namespace) -> None:
 
     folder = arguments.output_folder(options, options.file, "consensus")
     tables.check_h5ad(options)
+    if options.transpose and options.group_by is not None:
+        raise InvalidParameterError("--group-by needs samples in rows. Leave it or --transpose out.")
     text = options.file.suffix != ".h5ad"
     options.label_column = options.group_by if text else None
     table = tables.read_input(options)

@@ -56,7 +56,7 @@ def _changes(options: argparse.Namespace, model: Any) -> dict[str, Any]:
     for words, group in zip(options.merge, merge, strict=True):
         if len(set(group)) < 2:
             raise InvalidParameterError(f"--merge {words}: expected several topics, such as --merge 3,7.")
-    split = dict(_split(text) for text in options.split)
+    split = [_split(text) for text in options.split]
     rename = dict(_name(text) for text in options.rename)
     if options.cut is not None:
         if merge or split:

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nonneg.cli import arguments, tables, terminal
-from nonneg.exceptions import InvalidDataError, ShapeError, UnsupportedInputError
+from nonneg.exceptions import ShapeError
 
 if TYPE_CHECKING:
     from nonneg.io import Table
 
 OPTIONS = f"""
-file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5 .zarr, or a 10x folder
+file FILE: .npy .npz .csv .tsv .txt (.gz) .mtx .mat .parquet .h5ad .h5 .zarr, or a 10x folder
 -k/--components K [auto]: number of components, or 'auto' (default) to estimate it
 
 [model]
@@ -22,7 +22,7 @@ file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5 .zarr, or a 10
 --scale max|std|sum: divide every column by its maximum, standard deviation or sum (default: leave the
     units); components are written in the units of the file
 --missing
---uncertainty FILE: standard deviation of every entry, a table like the first file
+--uncertainty
 --negative error|keep: keep: fit noise below zero as it is (default: error)
 --robust: count entries beyond 4 uncertainties by their distance instead of its square (Huber)
 
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> None:
     tables.check_h5ad(options)
     with _cluster_of(options) as client:  # before a file is read for minutes
         table = tables.read_input(options, signed=options.negative == "keep")
-        uncertainty = _uncertainty(options, table)
+        uncertainty = tables.read_uncertainty(options, table)
         shape = options.image_shape
         if shape is not None and shape[0] * shape[1] != table.X.shape[1]:
             raise ShapeError(
@@ -120,24 +120,3 @@ def _fit_transform(model: Any, X: Any, uncertainty: Any) -> Any:
         W = W.compute()
         model.result_ = replace(model.result_, W=W)
     return W
-
-
-def _uncertainty(options: argparse.Namespace, table: Table) -> Any:
-    """Read the standard deviations, which must have the names of the data; infinite where there is none."""
-    if options.uncertainty is None:
-        return None
-    import numpy as np
-
-    from nonneg.data import DataMatrix
-
-    if isinstance(table.X, DataMatrix) or options.scheduler is not None:
-        raise UnsupportedInputError("--uncertainty needs data that fit in memory, on this machine.")
-    same = {**vars(options), "file": options.uncertainty}
-    deviations = tables.read_input(argparse.Namespace(**same), signed=True, infinite=True)
-    for side in ("column", "row"):
-        own, other = getattr(table, f"{side}_names"), getattr(deviations, f"{side}_names")
-        if own is not None and other is not None and list(own) != list(other):
-            raise InvalidDataError(
-                f"The {side}s of --uncertainty are not those of the data. Put them in the same order."
-            )
-    return np.where(np.isnan(deviations.X), np.inf, deviations.X)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from nonneg.cli import arguments, tables, terminal
 
 OPTIONS = f"""
-file FILE: .npy .npz .csv .tsv (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x folder
+file FILE: .npy .npz .csv .tsv .txt (.gz) .mtx .mat .parquet .h5ad .h5, or a 10x folder
 
 [search]
 --method NAME+: singular-value-ratio or cross-validation; may be repeated (default: both)

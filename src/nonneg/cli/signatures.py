@@ -71,9 +71,12 @@ def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, r
     from nonneg.applications.signatures import assign_signatures
     from nonneg.cli import files
     from nonneg.report.record import Record, table_facts
+    from nonneg.report.words import counted
 
     if reference is None:
         raise InvalidParameterError("--assign needs --reference FILE, a table of known signatures.")
+    if options.ranks is not None:
+        raise InvalidParameterError("--assign takes the signatures of --reference. Leave out -k.")
     result, seconds = terminal.timed(
         assign_signatures, frame, reference, n_bootstrap=options.n_bootstrap, rng=options.seed
     )
@@ -89,7 +92,7 @@ def _assign(options: argparse.Namespace, folder: Path, table: Any, frame: Any, r
     record = Record(
         "assign",
         f"Known signatures of {options.file.name}",
-        f"{len(used)} of {len(result.names)} known signatures are active in {n_tumors} tumors.",
+        f"{len(used)} of {len(result.names)} known signatures are active in {counted(n_tumors, 'tumor')}.",
         (),
         table_facts(table),
         {"prevalence": {result.names[at]: float(result.prevalence[at]) for at in used}, "seconds": seconds},

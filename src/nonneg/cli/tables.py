@@ -16,9 +16,6 @@ from nonneg.exceptions import InvalidParameterError, NegativeDataError, NonFinit
 if TYPE_CHECKING:
     from nonneg.io import Table
 
-_CENTERED = 0.05  # the mean of centered data is below this part of their size
-
-
 READING = """
 --[no-]header: whether the first line contains names (default: detect)
 --[no-]index: whether the first column contains names (default: detect)
@@ -95,6 +92,26 @@ def read_input(
         f"{named[0]} x {counted(columns, 'feature')}{named[1]}, {table.X.dtype}{labels}"
     )
     return table
+
+
+def read_uncertainty(options: argparse.Namespace, table: Table) -> Any:
+    """Read the standard deviations, in the order of the data; infinite where there is none."""
+    if options.uncertainty is None:
+        return None
+    import numpy as np
+
+    if hasattr(table.X, "stored") or getattr(options, "scheduler", None) is not None:
+        raise InvalidParameterError("--uncertainty needs data that fit in memory, on this machine.")
+    same = argparse.Namespace(**{**vars(options), "file": options.uncertainty})
+    found = read_input(same, signed=True, infinite=True, names=table.column_names or ())
+    S, names = np.where(np.isnan(found.X), np.inf, found.X), found.column_names
+    if names is not None and table.column_names is not None:
+        if set(names) != set(table.column_names):
+            raise InvalidParameterError("The columns of --uncertainty are not those of the data.")
+        S = S[:, [names.index(name) for name in table.column_names]]
+    if table.row_names is not None and found.row_names not in (None, table.row_names):
+        raise InvalidParameterError("The rows of --uncertainty are not those of the data, in their order.")
+    return S
 
 
 def _streamed_table(options: argparse.Namespace, *, signed: bool) -> Table | None:
@@ -223,16 +240,12 @@ def _check_entries(table: Table, options: argparse.Namespace, *, signed: bool, i
             ignored = ", ignore missing entries with --missing mask" * hasattr(options, "missing")
             what, remedy = "is missing", f"Fill it in{ignored}"
         raise NonFiniteDataError(f"{where} {what}{several}. {remedy}, {drop}.")
-    remedy = f"Correct it, shift the column, {drop}"
+    keep = ", keep noise below zero with --negative keep" * hasattr(options, "negative")
+    remedy = f"Correct it, undo centering, leave the cell empty if it marks a missing entry{keep}, {drop}"
     if table.kind == "h5ad":
         remedy = (
             "This looks like the result of scanpy.pp.scale. Choose counts or log-normalized values with "
             "--layer NAME (or --variable raw/X), or write a file from before that step"
-        )
-    elif abs(values.mean()) < _CENTERED * np.sqrt(np.mean(np.square(values, dtype=np.float64))):
-        remedy = (
-            "The mean of the table is about zero, as after log-normalization and scaling: use the numbers "
-            "from before that step, such as counts"
         )
     raise NegativeDataError(
         f"{where} is {value:g}{several}, and a nonnegative factorization needs entries of at least 0. "

@@ -27,6 +27,7 @@ _TABLE = f"""
 {tables.READING}
 {tables.MEMORY}
 --missing
+--uncertainty
 {tables.H5AD}
 """
 _TEXTS = """
@@ -132,10 +133,9 @@ def _check_options(options: argparse.Namespace, model: Any, takes: str) -> None:
     for name in sorted(set.union(*named.values()) - named[kind]):
         if (value := getattr(options, name.replace("-", "_"))) is not None and value is not False:
             raise InvalidParameterError(f"--{name} does not apply here: {takes}. Leave it out.")
-    if options.missing == "mask" and "missing" not in model.get_params(deep=False):
+    if (options.missing == "mask" or options.uncertainty) and "missing" not in model.get_params(deep=False):
         raise InvalidParameterError(
-            f"--missing mask is for models of class NMF, but {takes} without missing entries. Fill them, or "
-            "leave these samples out."
+            f"--missing mask and --uncertainty are for models of class NMF, but {takes}. Leave both out."
         )
     if kind not in ("texts", "sound files") and len(options.files) > 1:
         raise InvalidParameterError(f"{takes}: expected one file, got {len(options.files)}.")
@@ -195,10 +195,12 @@ def _of_table(model: Any, path: Path, options: argparse.Namespace) -> tuple[Reco
     options.file, name = options.files[0], type(model).__name__
     tables.check_h5ad(options)
     # What the fit accepted, new data may hold.
-    options.missing = options.missing or model.get_params(deep=False).get("missing")
+    accepted = model.get_params(deep=False)
+    options.missing = options.missing or accepted.get("missing")
+    signed = accepted.get("negative") == "keep" or accepted.get("signed_components", False)
     known = getattr(model, "feature_names_in_", getattr(model, "vocabulary_", None))
     names = None if known is None else [str(one) for one in known]
-    read = tables.read_input(options, signed=name not in _NONNEGATIVE, names=names or ())
+    read = tables.read_input(options, signed=signed or name not in _NONNEGATIVE, names=names or ())
     table = _in_model_order(read, model, path, names)
     if table is not read:
         terminal.note(
@@ -211,7 +213,9 @@ def _of_table(model: Any, path: Path, options: argparse.Namespace) -> tuple[Reco
         terminal.progress(f"note: {which} has no feature names; columns are used in their order")
     # They have been compared; arrays without names would be warned about.
     vars(model).pop("feature_names_in_", None)
-    W, seconds = terminal.timed(model.transform, table.X)
+    uncertainty = tables.read_uncertainty(options, table)
+    weights = {} if uncertainty is None else {"uncertainty": uncertainty}
+    W, seconds = terminal.timed(model.transform, table.X, **weights)
     W, error = np.asarray(W), None
     if name not in _OTHER_UNITS:
         scale = getattr(model, "column_scale_", None)
@@ -238,8 +242,9 @@ def _of_texts(model: Any, path: Path, options: argparse.Namespace) -> Record:
     from nonneg.cli.topics import recorded_inputs
     from nonneg.report.words import counted
 
-    column = options.text_column or recorded_inputs(path)["text_column"]
-    documents = read_documents(options.files, column=column, lines=options.lines, at_least=1)
+    known = recorded_inputs(path)
+    column, lines = options.text_column or known["text_column"], options.lines or known["lines"]
+    documents = read_documents(options.files, column=column, lines=lines, at_least=1)
     if not documents.are_texts:
         raise InvalidParameterError(
             f"{path} contains a model of texts, but {documents.source} contains numbers. Give texts, "

@@ -10,7 +10,7 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 from nonneg.certificates.bounds import lower, upper
-from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.certificates.certificate import Statement, Verdict, verdict_of
 from nonneg.cones.geometry.bounds import (
     cluster_bound,
     corrected_size_angles,
@@ -19,48 +19,25 @@ from nonneg.cones.geometry.bounds import (
     largest_angle_bound,
 )
 from nonneg.cones.geometry.separation import ConeSeparation, cone_separation, largest_angles_in_orthant
-from nonneg.exceptions import ShapeError
-
-ROUNDING = 1e-8
-"""By how much a measured error may exceed a bound, as a share of the norm of the data."""
+from nonneg.cones.geometry.size_angle import SizeAngles
 
 
-def cone_statements(
-    *,
-    axes: Any,
-    angles: Any,
-    squared_norms: Any,
-    counts: Any,
-    relative_error: float,
-    lower_angles: Any = None,
-    initial_angles: Any = None,
-    outside: Any = None,
-    rounding: float = ROUNDING,
-) -> list[Statement]:
+def cone_statements(cones: SizeAngles, error: float, rounding: float) -> list[Statement]:
     """Return the bounds and predictions that follow from the cones, each with the measured error."""
+    # `rounding` is by how much that may exceed a bound, as a share of the norm of the data.
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731.
-    angles = np.asarray(angles, dtype=np.float64)
-    filled = np.asarray(counts) > 0
-    if not (np.shape(axes)[0] == len(angles) == len(filled) == len(np.asarray(squared_norms))):
-        raise ShapeError(
-            "Expected one axis, size angle, count and squared norm per cluster, got "
-            f"{np.shape(axes)[0]}, {len(angles)}, {len(filled)} and {len(np.asarray(squared_norms))} of them."
-        )
-    axes = np.asarray(axes, dtype=np.float64)[filled]
-    counts, squared_norms = np.asarray(counts)[filled], np.asarray(squared_norms, dtype=np.float64)[filled]
-    lower = angles if lower_angles is None else np.asarray(lower_angles, dtype=np.float64)
-    drawn = angles if initial_angles is None else np.asarray(initial_angles, dtype=np.float64)
-    angles, lower, drawn = angles[filled], lower[filled], drawn[filled]
-    error = float(relative_error)
+    filled = cones.counts > 0
+    axes, angles, counts = cones.axes[filled], cones.angles[filled], cones.counts[filled]
+    squared_norms = cones.squared_norms[filled]
     separation = cone_separation(axes, angles)
     statements = [
-        _size_angles(angles, lower),
-        _cluster_bound(angles, squared_norms, outside, error, rounding),
+        _size_angles(angles, cones.lower_angles[filled]),
+        _cluster_bound(angles, squared_norms, cones.outside, error, rounding),
         _largest_angle_bound(angles, error, rounding),
         _geometric_assumption(separation),
         _exact_clustering_bound(separation, angles, error, rounding),
     ]
-    estimates = corrected_size_angles(drawn, counts)
+    estimates = corrected_size_angles(cones.initial_angles[filled], counts)
     value = expected_error(estimates, squared_norms)
     contained = _cones_in_orthant(axes, angles)
     return [
@@ -90,20 +67,19 @@ def _size_angles(angles: FloatArray, lower: FloatArray) -> Statement:
 
 
 def _cluster_bound(
-    angles: FloatArray, squared_norms: FloatArray, outside: Any, error: float, rounding: float
+    angles: FloatArray, squared_norms: FloatArray, outside: FloatArray, error: float, rounding: float
 ) -> Statement:
     bound = cluster_bound(angles, squared_norms)
     holds = error <= bound + rounding
-    quantities = {"relative_error": error, "bound": bound}
-    if outside is not None:
-        quantities["error_about_axes"] = error_about_axes(squared_norms, outside)
+    about_axes = error_about_axes(squared_norms, outside)
+    quantities = {"relative_error": error, "bound": bound, "error_about_axes": about_axes}
     sentence = (
         f"The relative error {error:.4g} is {_compared(error, bound, rounding)}, which bounds the error of "
         "the best direction of each cluster (Theorem 4, equation 12), for any clustering."
     )
     if not holds:
         sentence += " The factors are worse than the best directions of the clusters."
-    return Statement("cluster-bound", sentence, error, bound, _verdict(holds), quantities)
+    return Statement("cluster-bound", sentence, error, bound, verdict_of(holds), quantities)
 
 
 def _largest_angle_bound(angles: FloatArray, error: float, rounding: float) -> Statement:
@@ -114,7 +90,7 @@ def _largest_angle_bound(angles: FloatArray, error: float, rounding: float) -> S
         "size angle (Theorem 4, equation 8)."
     )
     quantities = {"relative_error": error, "bound": bound}
-    return Statement("largest-angle-bound", sentence, error, bound, _verdict(holds), quantities)
+    return Statement("largest-angle-bound", sentence, error, bound, verdict_of(holds), quantities)
 
 
 def _geometric_assumption(separation: ConeSeparation) -> Statement:
@@ -141,7 +117,7 @@ def _geometric_assumption(separation: ConeSeparation) -> Statement:
         sentence,
         separation.smallest_between,
         separation.required,
-        _verdict(separation.holds),
+        verdict_of(separation.holds),
         quantities,
     )
 
@@ -159,7 +135,7 @@ def _exact_clustering_bound(
         verdict = Verdict.NOT_VERIFIABLE
     else:
         holds = error <= bound + rounding
-        verdict = _verdict(holds)
+        verdict = verdict_of(holds)
         sentence = (
             "The geometric assumption (2) holds, so greedy clustering and one direction per cluster have "
             f"a relative error of at most {upper(bound)} from any first point (Theorem 5); it is {error:.4g}"
@@ -200,7 +176,9 @@ def _cones_in_orthant(axes: FloatArray, angles: FloatArray) -> Statement:
             f"by up to {angle_text(-tightest)}; the points themselves need not."
         )
     quantities = {"cones_in_orthant": inside, "cones": len(angles), "smallest_room": tightest}
-    return Statement("cones-in-orthant", sentence, tightest, 0.0, _verdict(inside == len(angles)), quantities)
+    return Statement(
+        "cones-in-orthant", sentence, tightest, 0.0, verdict_of(inside == len(angles)), quantities
+    )
 
 
 def _limiting_error(value: float, contained: Statement, error: float) -> Statement:
@@ -227,7 +205,3 @@ def _compared(error: float, bound: float, rounding: float) -> str:
 def angle_text(radians: float, written: Callable[[float, int], str] = upper) -> str:
     """Write an angle in radians and degrees: as an upper bound, or as `written` says."""
     return f"{written(radians, 4)} radians ({written(math.degrees(radians), 3)} degrees)"
-
-
-def _verdict(holds: bool) -> Verdict:
-    return Verdict.HOLDS if holds else Verdict.FAILS

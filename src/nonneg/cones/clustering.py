@@ -18,10 +18,11 @@ import numpy as np
 
 from nonneg._random import Seed, generator
 from nonneg._typing import Array, IntArray, Namespace, SampleArray
+from nonneg.cones.encoding import nearest_cones
 from nonneg.data.candidates import Candidate, best_candidate, block_candidates
 from nonneg.data.matrix import DataMatrix, LocalMatrix
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
-from nonneg.kernels.nearest_centroid import nearest_centroids, update_cosines
+from nonneg.kernels.nearest_centroid import update_cosines
 
 SEEDINGS = ("farthest", "plus-plus")
 _EXCLUDED = 3.0  # instead of a cosine, for rows that cannot be selected: larger than any cosine
@@ -36,7 +37,6 @@ class ConeClusters:
     # directions.
     centroid_indices: IntArray
     centroids: Array  # their directions, unit rows, in the namespace of the data
-    cosines: SampleArray  # the cosine of each row to the centroid of its cluster; 0 for rows of zeros
 
 
 def cone_clusters(
@@ -83,11 +83,10 @@ def cone_clusters(
             "centroid. Choose another row."
         )
     if not picks:
-        labels, cosines = _no_clusters(data, inverse_norms)
-        return ConeClusters(labels, indices, data.to_device(np.empty((0, data.shape[1]))), cosines)
+        labels = data.map_rows(_none, inverse_norms)
+        return ConeClusters(labels, indices, data.to_device(np.empty((0, data.shape[1]))))
     centroids = data.xp.stack(units)
-    (labels, cosines), _ = data.map_reduce_rows(_assign, inverse_norms, n_out=2, centroids=centroids)
-    return ConeClusters(labels, indices, centroids, cosines)
+    return ConeClusters(nearest_cones(data, centroids, inverse_norms), indices, centroids)
 
 
 def same_direction(data: DataMatrix) -> float:
@@ -163,16 +162,5 @@ def _advance(
     return (inverse_norms, nearest, n_compared), (block_candidates(block, scores),)
 
 
-def _assign(
-    block: LocalMatrix, inverse_norms: Array, *, centroids: Array
-) -> tuple[tuple[Array, Array], tuple[()]]:
-    return nearest_centroids(block, inverse_norms, centroids), ()
-
-
-def _no_clusters(data: DataMatrix, inverse_norms: SampleArray) -> tuple[SampleArray, SampleArray]:
-    return data.map_reduce_rows(_nothing, inverse_norms, n_out=2)[0]
-
-
-def _nothing(block: LocalMatrix, inverse_norms: Array) -> tuple[tuple[Array, Array], tuple[()]]:
-    labels = -block.xp.astype(block.xp.ones_like(inverse_norms), block.xp.int64)
-    return (labels, block.xp.zeros_like(inverse_norms)), ()
+def _none(block: LocalMatrix, inverse_norms: Array) -> Array:
+    return -block.xp.astype(block.xp.ones_like(inverse_norms), block.xp.int64)

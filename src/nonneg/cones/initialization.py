@@ -26,26 +26,26 @@ def cr1_init(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[SampleArray
     # Where the samples have fewer directions than k, the mean direction stands for the others.
     Ht = np.repeat(directions.mean(axis=0)[:, None], k, axis=1)
     Ht[:, :n_clusters] = directions[:n_clusters].T
-    _, (total, count, squares) = data.map_reduce_rows(_positive_sums, pairs.products, n_out=0)
+    total, count, squares = data.reduce_rows(_positive_sums, pairs.products)
     mean = float(total) / max(float(count), 1.0)
     # Stopping rules add up the gradients of both: with the unit of X in one of them alone, the sum would have
     # none, and the number of iterations would depend on the unit.
     of_W = float(squares) + 2.0 * mean * float(total) + mean**2 * k * data.total_weight()
     scale = float(np.sqrt(np.sqrt(np.sum(Ht**2) / of_W))) if of_W > 0 else 1.0  # exact for powers of four
     rows = clusters.labels, pairs.products
-    (W,), _ = data.map_reduce_rows(_coefficients, *rows, k=k, mean=mean, scale=scale)
+    W = data.map_rows(_coefficients, *rows, k=k, mean=mean, scale=scale)
     return W, data.to_device(Ht / scale)
 
 
-def _positive_sums(block: LocalMatrix, products: Array) -> tuple[tuple[()], tuple[Array, ...]]:
+def _positive_sums(block: LocalMatrix, products: Array) -> tuple[Array, ...]:
     xp = block.xp
     positive = xp.astype(products > 0, xp.float64)
     powers = positive * products, positive, positive * products**2
-    return (), tuple(xp.sum(block.weighted(power)) for power in powers)
+    return tuple(xp.sum(block.weighted(power)) for power in powers)
 
 
 @rows_only
 def _coefficients(
     block: LocalMatrix, labels: Array, products: Array, *, k: int, mean: float, scale: float
-) -> tuple[tuple[Array], tuple[()]]:
-    return ((one_hot(labels, products, k) + mean) * scale,), ()
+) -> Array:
+    return (one_hot(labels, products, k) + mean) * scale

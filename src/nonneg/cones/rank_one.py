@@ -72,7 +72,7 @@ class ConeResult:
                 "Call cone_rank_one with bounds=True."
             )
         with threads(None):
-            return size_angles(self.data, self._labels, len(self.centroid_indices), start=to_float64(self.H))
+            return size_angles(self.data, self._labels, to_float64(self.H))
 
     @property
     def basis(self) -> FloatArray:
@@ -101,12 +101,9 @@ class ConeResult:
     @cached_property
     def certificate(self) -> Certificate:
         """Bounds and predictions of the error from the cones around the clusters."""
-        statistics = self.cones.statistics()
+        cones = self.cones
         assert self.data is not None
-        rounding = rounding_error(self.data)
-        return Certificate(
-            tuple(cone_statements(relative_error=self.relative_error, rounding=rounding, **statistics))
-        )
+        return Certificate(tuple(cone_statements(cones, self.relative_error, rounding_error(self.data))))
 
     def __repr__(self) -> str:
         shapes = f"W={tuple(self.W.shape)}, H={tuple(self.H.shape)}"

@@ -52,7 +52,7 @@ def combine(
     none = Penalties()
     W, loss = encode(data, Ht, beta=beta, penalties=none)
     loss = objective(data, W, Ht, beta=beta, penalties=none) if loss is None else loss
-    _, (sums,) = data.map_reduce_rows(_usage_shares, W, n_out=0)
+    sums = data.reduce_rows(_usage_shares, W)
     usage = to_float64(sums) / data.shape[0]
     # The largest first, as cNMF numbers its programs.
     order = np.argsort(-usage, kind="stable")
@@ -121,10 +121,10 @@ def _draws(unit: FloatArray, labels: IntArray, k: int) -> FloatArray:
     return (draws / draws.sum(axis=2, keepdims=True)).astype(np.float32)
 
 
-def _usage_shares(block: LocalMatrix, W: Any) -> tuple[tuple[()], tuple[Any]]:
+def _usage_shares(block: LocalMatrix, W: Any) -> Any:
     xp = block.xp
     sums = xp.sum(W, axis=1, keepdims=True)
-    return (), (xp.sum(W / xp.where(sums > 0, sums, xp.ones_like(sums)), axis=0),)
+    return xp.sum(W / xp.where(sums > 0, sums, xp.ones_like(sums)), axis=0)
 
 
 def _thinned(distances: FloatArray, labels: IntArray, density: FloatArray) -> tuple[Any, IntArray]:

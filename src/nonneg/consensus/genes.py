@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -13,40 +14,15 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg._warnings import warn_user
 from nonneg.data import DataMatrix, LocalMatrix, as_data_matrix
 from nonneg.data.annotated import AnnDataMatrix, annotated_matrix, is_anndata
-from nonneg.data.door import locate
+from nonneg.data.door import Request, check_entries
 from nonneg.data.sparse import SparseMatrix, sparse_matrix
-from nonneg.exceptions import (
-    InvalidDataError,
-    InvalidParameterError,
-    NegativeDataError,
-    NonnegWarning,
-    ShapeError,
-)
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning, ShapeError
 from nonneg.kernels.grams import SharedGram
 from nonneg.leastsquares import nonnegative_least_squares
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
 
 MILLION = 1e6
-
-
-def check_sign(data: DataMatrix, who: str) -> None:
-    """Reject negative entries, and say what to pass where they come from centered data."""
-    low, _ = data.extremes()
-    if not low < 0:
-        return
-    i, j, value = locate(data, lambda xp, block: block < 0)
-    mean, spread = data.mean(), np.sqrt(data.squared_norm() / max(data.observed_weight(), 1.0))
-    centered = abs(mean) < 0.05 * spread
-    because = (
-        "The mean of X is about zero, as after log-normalization and scaling (scanpy.pp.log1p and "
-        "scanpy.pp.scale). Pass the counts instead, for example adata.layers['counts'] or adata.raw.X"
-        if centered
-        else "Pass counts or other nonnegative numbers, as they were before they were centered or corrected"
-    )
-    raise NegativeDataError(
-        f"Negative values in data passed to {who} (input X): entry [{i}, {j}] is {value:g}. {because}."
-    )
 
 
 def warn_of_logarithms(X: Any, data: DataMatrix, who: str) -> None:
@@ -74,7 +50,7 @@ def check_columns(data: DataMatrix, names: Sequence[Any] | None, who: str) -> No
         raise InvalidDataError(
             f"Expected at least two samples for {who}, got n_samples=1. Pass more samples."
         )
-    _, (sums,) = data.map_reduce_rows(_column_sums, n_out=0)
+    sums = to_float64(data.reduce_rows(methodcaller("column_powers", 1.0)))
     empty = np.flatnonzero(sums == 0)
     if not empty.size:
         return
@@ -85,10 +61,6 @@ def check_columns(data: DataMatrix, names: Sequence[Any] | None, who: str) -> No
         "about them. Leave them out, for example X[:, numpy.ravel(X.sum(axis=0)) > 0], or "
         "scanpy.pp.filter_genes(adata, min_cells=1)."
     )
-
-
-def _column_sums(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
-    return (), (to_float64(block.column_powers(1.0)),)
 
 
 def _per_million(counts: Any) -> tuple[Any, FloatArray]:
@@ -141,7 +113,9 @@ def _checked(counts: Any, W: Any) -> tuple[Any, FloatArray, FloatArray]:
             f"Expected counts of the {len(W)} samples that the usages belong to, one per row, got an array "
             f"of shape {tuple(counts.shape)}."
         )
-    return *_per_million(counts), to_float64(W)
+    counts, factors = _per_million(counts)
+    check_entries(as_data_matrix(counts), Request(who="gene_spectra", masks=False))
+    return counts, factors, to_float64(W)
 
 
 def variable_genes(counts: Any, n_genes: int) -> IntArray:

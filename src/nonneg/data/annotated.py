@@ -56,7 +56,7 @@ class AnnDataMatrix:
                 f"{_some(columns.columns) or 'none'}). Run scanpy.pp.highly_variable_genes first, or leave "
                 "use_highly_variable out."
             )
-        variables = np.flatnonzero(np.asarray(columns[HIGHLY_VARIABLE], dtype=bool))
+        variables = np.flatnonzero(columns[HIGHLY_VARIABLE].isin([True]))
         if variables.size == 0:
             raise InvalidDataError(
                 f"adata.var[{HIGHLY_VARIABLE!r}] is False for all {len(columns)} variables. Choose some, or "

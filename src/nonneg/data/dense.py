@@ -67,9 +67,10 @@ class DenseMatrix(LocalMatrix):
     def _column_squares(self) -> Array:
         return sum(self._squares("ij,ij->j", np.float64))
 
-    def _compute_squared_norm(self) -> float:
+    @cached_property
+    def _squared_norm(self) -> float:
         plain = self.container == "dense" and not self.is_weighted and self.weights is None
-        return float(self._column_squares.sum()) if plain else super()._compute_squared_norm()
+        return float(self._column_squares.sum()) if plain else super()._squared_norm
 
     def column_powers(self, power: float) -> Array:
         """Return the weighted sum of a power of the entries of every column, in float64."""

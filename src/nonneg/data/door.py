@@ -40,59 +40,35 @@ KEEP = (
     "If they are noise around small values, pass negative='keep' (--negative keep), which the Frobenius loss "
     "allows: clipping biases the components."
 )
+BEFORE = "Pass the numbers from before X was centered or scaled, such as counts (adata.layers['counts'])."
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """Requirements of a caller of `wrap` on the data.
+    """Requirements of a caller of `wrap` on the data."""
 
-    Attributes
-    ----------
-    sample_weight, mask : array or None
-        Row weights, and which entries were observed.
-    entry_weight, uncertainty : array, sparse matrix, pair of these and a number, or None
-        The weights of the entries, or the standard deviations that they follow from: 1 / uncertainty^2.
-    batch : bool
-        Whether there were or will be other samples, in which the columns have weights.
-    missing : {"error", "mask"}
-        What NaN means.
-    positive, signed : bool
-        Whether zeros are rejected, and whether negative entries are accepted.
-    negative : {"error", "keep"} or None
-        What the user said of negative entries: "keep" accepts them. None if the caller has no such parameter.
-    who : str
-        The function or class that messages name.
-    masks : bool
-        Whether that one accepts ``missing="mask"``, which messages then recommend.
-    convert : callable or None
-        How data on the host become an array or a sparse matrix: `numpy.asarray` by default, scikit-learn's
-        `validate_data` in an estimator.
-    check_shape : callable
-        Called with arrays that `convert` does not see: tensors, Dask arrays and what is read from disk.
-    verbose : int
-        Whether a file that is read block by block shows how far it was read.
-    device : torch.device or None
-        Where data of the host are worked on; what does not fit there is streamed.
-    sparse_arrays : bool
-        Whether sparse tensors and CuPy's sparse matrices stay on their device; otherwise they become SciPy's.
-    """
-
-    sample_weight: Any = None
-    mask: Any = None
+    sample_weight: Any = None  # of the rows
+    mask: Any = None  # which entries were observed
+    # The weights of the entries, or the standard deviations that they follow from, 1 / uncertainty^2; dense,
+    # sparse, or a pair of a sparse matrix and the number for what it does not store.
     entry_weight: Any = None
     uncertainty: Any = None
-    batch: bool = False
-    missing: str = "error"
-    positive: bool = False
-    signed: bool = False
+    batch: bool = False  # whether there were or will be other samples, in which the columns have weights
+    missing: str = "error"  # what NaN means: "error" or "mask"
+    positive: bool = False  # whether zeros are rejected
+    signed: bool = False  # whether negative entries are accepted
+    # What the user said of negative entries: "keep" accepts them. None if the caller has no such parameter.
     negative: str | None = None
-    who: str = "factorize"
-    masks: bool = True
+    who: str = "factorize"  # the function or class that messages name
+    masks: bool = True  # whether that one accepts ``missing="mask"``, which messages then recommend
+    # How data on the host become an array or a sparse matrix: `numpy.asarray` by default, scikit-learn's
+    # `validate_data` in an estimator.
     convert: Callable[[Any], Any] | None = None
+    # Called with arrays that `convert` does not see: tensors, Dask arrays and what is read from disk.
     check_shape: Callable[[Any], None] = lambda X: None
-    verbose: int = 0
-    device: Any = None
-    sparse_arrays: bool = False
+    verbose: int = 0  # whether a file that is read block by block shows how far it was read
+    device: Any = None  # where data of the host are worked on; what does not fit there is streamed
+    sparse_arrays: bool = False  # whether sparse tensors and CuPy's stay on their device, or become SciPy's
 
     def rows(self, shape: tuple[int, int]) -> tuple[Any, Any]:
         """Return row weights and mask or weights of entries, checked against the shape of X."""
@@ -267,6 +243,9 @@ def _checked_mask(mask: Any, shape: Any) -> Any:
             f"Expected a mask of the same shape as X, {tuple(shape)}, got {tuple(mask.shape)}. "
             "True means observed."
         )
+    values = mask.data if sp.issparse(mask) else mask
+    if not (is_dask(mask) or np.isin(values, (0, 1)).all()):
+        raise InvalidParameterError("A mask contains True and False only; entry_weight takes other weights.")
     return mask
 
 
@@ -327,14 +306,9 @@ def check_entries(
         )
     if low < 0 and not (request.signed or request.negative == "keep"):
         i, j, value = locate(data, lambda xp, block: block < 0)
-        remedy = (
-            KEEP
-            if request.negative
-            else "Shift or clip the data, for example X - X.min() or numpy.maximum(X, 0)."
-        )
         raise NegativeDataError(
             f"Negative values in data passed to {who} (input X): entry {place(i, j)} is {value}. "
-            + (advice or remedy)
+            + (advice or (KEEP if request.negative else BEFORE))
         )
     _check_size(data, max(high, -low), who)
     if request.positive and low == 0:

@@ -17,7 +17,7 @@ def fingerprint(data: DataMatrix, *sample_arrays: SampleArray) -> str:
     # Blocks of a file begin elsewhere when there is other memory: one hash goes through all of them. Chunks
     # of Dask, which are worked on side by side, have one each.
     hashes: dict[Any, Any] | None = None if data.container == "dask" else {}
-    _, (digests,) = data.map_reduce_rows(_hashed, *sample_arrays, n_out=0, hashes=hashes)
+    digests = data.reduce_rows(_hashed, *sample_arrays, hashes=hashes)
     # Weights of the entries are added up block by block, and so to rounding.
     weight = f"{data.observed_weight():.10g}"
     digest = digests if hashes is None else digests[-1]
@@ -25,9 +25,7 @@ def fingerprint(data: DataMatrix, *sample_arrays: SampleArray) -> str:
     return hashlib.sha256(str(known).encode()).hexdigest()
 
 
-def _hashed(
-    block: LocalMatrix, *sample_arrays: Array, hashes: dict[Any, Any] | None
-) -> tuple[tuple[()], tuple[list[Any]]]:
+def _hashed(block: LocalMatrix, *sample_arrays: Array, hashes: dict[Any, Any] | None) -> list[Any]:
     """Hash the arrays of a block, each kind for itself; missing entries are zeros."""
     hashes = {} if hashes is None else hashes
 
@@ -46,4 +44,4 @@ def _hashed(
         add("weights", block.weights)
     for number, array in enumerate(sample_arrays):
         add(number, array)
-    return (), ([{name: value.hexdigest() for name, value in hashes.items()}],)
+    return [{name: value.hexdigest() for name, value in hashes.items()}]

@@ -2,8 +2,9 @@
 
 A Frobenius solver sees Gram matrices and cross products only; other losses see blocks of rows. One pass over
 the data is one `map_reduce_rows`: a function is called with each local block and the matching rows of W. It
-returns new rows, which stay beside the block, and small arrays, which are summed. A local container has one
-block, a chunked one has one per chunk, one on disk as many as memory allows.
+returns new rows, which stay beside the block, and small arrays, which are summed; `map_rows` and
+`reduce_rows` take a function that returns one of the two. A local container has one block, a chunked one has
+one per chunk, one on disk as many as memory allows.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from nonneg._arrays import to_numpy
+from nonneg._lazy import cached_property
 from nonneg._typing import Array, FloatArray, Namespace, SampleArray
 from nonneg.data.observed import Observed
 from nonneg.kernels.grams import Gram, SharedGram
@@ -23,10 +25,30 @@ from nonneg.kernels.rows import gram_of
 RowFunction: TypeAlias = Callable[..., tuple[tuple[Any, ...], tuple[Any, ...]]]
 
 
-def rows_only(function: RowFunction) -> RowFunction:
-    """Mark a function of `map_reduce_rows` that uses no entries of X, so that a file is not read for it."""
+def rows_only(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a function of blocks that uses no entries of X, so that a file is not read for it."""
     function.rows_only = True  # type: ignore[attr-defined]
     return function
+
+
+class _RowMap:
+    """A function of blocks that returns new rows alone, as `map_reduce_rows` calls it."""
+
+    # A class, not a closure: it travels to other processes.
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.rows_only = function, getattr(function, "rows_only", False)
+
+    def __call__(self, block: LocalMatrix, *rows: Array, **shared: Any) -> Any:
+        return (self.function(block, *rows, **shared),), ()
+
+
+class _RowSum(_RowMap):
+    """A function of blocks that returns small results alone."""
+
+    def __call__(self, block: LocalMatrix, *rows: Array, **shared: Any) -> Any:
+        sums = self.function(block, *rows, **shared)
+        return (), sums if type(sums) is tuple else (sums,)
 
 
 class DataMatrix(ABC):
@@ -126,6 +148,15 @@ class DataMatrix(ABC):
         results, which are summed in the order of the blocks.
         """
 
+    def map_rows(self, function: Callable[..., Array], /, *rows: SampleArray, **shared: Any) -> SampleArray:
+        """Call a function of blocks that returns one array with one row per sample; see `map_reduce_rows`."""
+        return self.map_reduce_rows(_RowMap(function), *rows, **shared)[0][0]
+
+    def reduce_rows(self, function: Callable[..., Any], /, *rows: SampleArray, **shared: Any) -> Any:
+        """Call a function of blocks that returns a small result, or a tuple of several; return the sum."""
+        sums = self.map_reduce_rows(_RowSum(function), *rows, n_out=0, **shared)[1]
+        return sums[0] if len(sums) == 1 else sums
+
     @abstractmethod
     def to_sample_array(self, array: Any) -> SampleArray:
         """Return an array with one row per sample in the container, dtype and device of the data."""
@@ -186,9 +217,6 @@ class LocalMatrix(DataMatrix):
     """A container in this process: its only block is itself."""
 
     part_entries = 1 << 20  # that are looked at at a time, as float64
-    # Solver, encoder and certificate ask for them.
-    _squared_norm: float | None = None
-    _total: float | None = None
 
     def map_reduce_rows(
         self, function: RowFunction, *sample_arrays: SampleArray, n_out: int = 1, **shared: Any
@@ -255,19 +283,20 @@ class LocalMatrix(DataMatrix):
         return float(total)
 
     def squared_norm(self) -> float:
-        """Return the weighted sum of the squared entries; computed once."""
-        if self._squared_norm is None:
-            self._squared_norm = self._compute_squared_norm()
+        """Return the weighted sum of the squared entries."""
         return self._squared_norm
 
-    def _compute_squared_norm(self) -> float:
+    @cached_property  # because solver, encoder and certificate ask for it
+    def _squared_norm(self) -> float:
         return self.entry_sum(lambda values: values * values)
 
     def total(self) -> float:
-        """Return the weighted sum of the entries; computed once."""
-        if self._total is None:
-            self._total = self.entry_sum(lambda values: values)
+        """Return the weighted sum of the entries."""
         return self._total
+
+    @cached_property
+    def _total(self) -> float:
+        return self.entry_sum(lambda values: values)
 
     def _compute_extremes(self) -> tuple[float, float]:
         limits = [(float(self.xp.min(rows)), float(self.xp.max(rows))) for _, rows in self._dense_parts()]
@@ -333,30 +362,21 @@ class Statistics(NamedTuple):
         return cls._make([*map(float, sums), float(np.min(limits)), float(np.max(limits))])
 
 
-def block_statistics(block: LocalMatrix) -> tuple[tuple[()], tuple[FloatArray, list[tuple[float, float]]]]:
+def block_statistics(block: LocalMatrix) -> tuple[FloatArray, list[tuple[float, float]]]:
     """Return the sums of a block and its extremes, for `map_reduce_rows`."""
     # Entries that cannot be factorized are refused later, by their extremes.
     with np.errstate(all="ignore"):
         sums = block.squared_norm(), block.total(), block.observed_weight(), block.count_nonzero()
-    return (), (np.array([*sums, block.n_missing], dtype=np.float64), [block.extremes()])
+    return np.array([*sums, block.n_missing], dtype=np.float64), [block.extremes()]
 
 
 class BlockedMatrix(DataMatrix):
     """A container of several blocks: all that is asked of it is one `map_reduce_rows`."""
 
-    _known: Statistics | None = None
-
-    @property
+    @cached_property
     def statistics(self) -> Statistics:
         """All statistics, from one pass: each alone would read the blocks, where they are not in memory."""
-        if self._known is None:
-            self.examine()
-        assert self._known is not None
-        return self._known
-
-    def examine(self) -> None:
-        """Compute all statistics in one pass."""
-        self._known = Statistics.of(*self.map_reduce_rows(block_statistics, n_out=0)[1])
+        return Statistics.of(*self.reduce_rows(block_statistics))
 
     @property
     def n_missing(self) -> int:
@@ -365,15 +385,15 @@ class BlockedMatrix(DataMatrix):
 
     def times(self, Ht: Array) -> SampleArray:
         """Return X Ht."""
-        return self.map_reduce_rows(_times, Ht=Ht)[0][0]
+        return self.map_rows(_times, Ht=Ht)
 
     def transposed_times(self, W: SampleArray) -> Array:
         """Return X' diag(weights) W."""
-        return self.map_reduce_rows(_transposed_times, W, n_out=0)[1][0]
+        return self.reduce_rows(_transposed_times, W)
 
     def weighted_gram(self, W: SampleArray) -> Array:
         """Return W' diag(weights) W."""
-        return self.map_reduce_rows(_weighted_gram, W, n_out=0)[1][0]
+        return self.reduce_rows(_weighted_gram, W)
 
     def squared_norm(self) -> float:
         """Return the weighted sum of the squared entries."""
@@ -395,17 +415,17 @@ class BlockedMatrix(DataMatrix):
         return self.statistics.lowest, self.statistics.highest
 
 
-def _times(block: LocalMatrix, *, Ht: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return (block.times(Ht),), ()
+def _times(block: LocalMatrix, *, Ht: Array) -> Array:
+    return block.times(Ht)
 
 
-def _transposed_times(block: LocalMatrix, W: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return (), (block.transposed_times(W),)
+def _transposed_times(block: LocalMatrix, W: Array) -> Array:
+    return block.transposed_times(W)
 
 
 @rows_only
-def _weighted_gram(block: LocalMatrix, W: Array) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return (), (block.weighted_gram(W),)
+def _weighted_gram(block: LocalMatrix, W: Array) -> Array:
+    return block.weighted_gram(W)
 
 
 def rows_per_block(n_columns: int, entries: int = 1 << 17) -> int:

@@ -34,7 +34,6 @@ from nonneg.data.fingerprint import fingerprint
 from nonneg.data.matrix import DataMatrix, LocalMatrix, rows_per_block
 from nonneg.data.sparse import SparseRows
 from nonneg.data.views import BlockView, CompressedMatrix, ScaledMatrix, tall
-from nonneg.exceptions import InvalidParameterError
 from nonneg.kernels.rows import gram_of
 
 Float64Array: TypeAlias = npt.NDArray[np.float64]
@@ -62,18 +61,18 @@ def machine_epsilon(data: DataMatrix) -> float:
 
 def gram_matrix(data: DataMatrix) -> Float64Array:
     """Return X' diag(weights) X."""
-    _, (gram,) = data.map_reduce_rows(_block_gram, n_out=0)
+    gram = data.reduce_rows(_block_gram)
     gram = to_float64(gram)
     return 0.5 * (gram + gram.T)
 
 
-def _block_gram(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
+def _block_gram(block: LocalMatrix) -> Any:
     xp, gram = block.xp, 0.0
     # Entries that need no copy are multiplied at once.
     whole = isinstance(block.raw_rows(), np.ndarray) and block.dtype == xp.float64 and block.weights is None
     for start, stop in block.row_blocks(math.prod(block.shape) if whole else 1 << 20):
         gram = gram + _gram(xp, block.dense_rows(start, stop), block.weights, slice(start, stop))
-    return (), (gram,)
+    return gram
 
 
 def _gram(xp: Namespace, rows: Array, weights: Array | None, places: slice) -> Array:
@@ -85,19 +84,19 @@ def _gram(xp: Namespace, rows: Array, weights: Array | None, places: slice) -> A
 
 def apply_gram(data: DataMatrix, V: Array) -> Array:
     """Return X' diag(weights) X V in float64: for a NumPy array on the host, else on the device of V."""
-    _, (product,) = data.map_reduce_rows(_gram_product, n_out=0, V=data.to_device(V))
+    product = data.reduce_rows(_gram_product, V=data.to_device(V))
     return to_float64(product) if isinstance(V, np.ndarray) else data.xp.astype(product, V.dtype)
 
 
-def _gram_product(block: LocalMatrix, *, V: Any) -> tuple[tuple[()], tuple[Any]]:
-    return (), (block.transposed_times(block.times(V)),)
+def _gram_product(block: LocalMatrix, *, V: Any) -> Any:
+    return block.transposed_times(block.times(V))
 
 
 def resolve_small_singular_values(data: DataMatrix, V: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Turn the vectors of small singular values among themselves, so that their values are exact."""
     # The columns of X V that belong to small values are small themselves, so that their own Gram matrix is
     # exact to eps of *their* size: decomposing it again wins back what squaring lost.
-    _, (gram,) = data.map_reduce_rows(_projected_gram, n_out=0, V=data.to_device(V))
+    gram = data.reduce_rows(_projected_gram, V=data.to_device(V))
     gram = to_float64(gram)
     squares = np.diagonal(gram).copy()
     V = V.copy()
@@ -110,13 +109,13 @@ def resolve_small_singular_values(data: DataMatrix, V: Float64Array) -> tuple[Fl
     return V[:, order], np.sqrt(np.maximum(squares[order], 0.0))
 
 
-def _projected_gram(block: LocalMatrix, *, V: Any) -> tuple[tuple[()], tuple[Any]]:
+def _projected_gram(block: LocalMatrix, *, V: Any) -> Any:
     # Block by block: there may be as many vectors as columns, and X V would be as large as X.
     gram, step = 0.0, rows_per_block(V.shape[1], 1 << 20)
     for start in range(0, block.shape[0], step):
         part = block.select(slice(start, min(start + step, block.shape[0])))
         gram = gram + _gram(block.xp, part.times(V), part.weights, slice(None))
-    return (), (gram,)
+    return gram
 
 
 def leading_vectors(data: DataMatrix, k: int, *, tol: float | None = None) -> Float64Array:
@@ -125,21 +124,11 @@ def leading_vectors(data: DataMatrix, k: int, *, tol: float | None = None) -> Fl
     return fixed_vectors(values, V, max(REPEATED, 100 * machine_epsilon(data)))
 
 
-def check_count(data: DataMatrix, k: int) -> None:
-    """Reject a number of singular values that the data do not have."""
-    if not 1 <= k <= min(data.shape):
-        raise InvalidParameterError(
-            f"Expected a number of singular values from 1 to {min(data.shape)} for data of shape "
-            f"{data.shape}, got {k}."
-        )
-
-
 def leading_eigenpairs(
     data: DataMatrix, k: int, *, rng: Seed = None, tol: float | None = None
 ) -> tuple[Float64Array, Float64Array]:
     """Return the k largest eigenvalues of X'X and their vectors."""
     n_columns = data.shape[1]
-    check_count(data, k)
     # A fixed seed: the same data in another order or with repeated rows must give the same vectors.
     source = np.random.default_rng(n_columns) if rng is None else generator(rng)
     tol = max(1e-12 if tol is None else tol, 100 * machine_epsilon(data))
@@ -167,7 +156,6 @@ def leading_singular_values(data: DataMatrix, k: int, rng: Seed = None) -> Float
     # With m the shorter side and n the longer one (m is the number of columns for chunked and weighted data):
     # n m^2 + O(m^3) operations where the Gram matrix is formed, else 10 to 60 passes with blocks of k / 2
     # vectors and O(m k) memory.
-    check_count(data, k)
     data = tall(data)
     if gram_is_cheaper(data, k):
         values = np.linalg.eigvalsh(gram_matrix(data))[::-1][:k]
@@ -295,7 +283,7 @@ def compressed(data: DataMatrix, width: int, *, dtype: Any) -> DataMatrix | None
     if data.has_missing:
         return None
     V = leading_range(data, width)
-    (rows,), _ = data.map_reduce_rows(_project, V=data.to_device(V), dtype=dtype)
+    rows = data.map_rows(_project, V=data.to_device(V), dtype=dtype)
     projected = data.sample_matrix(rows)
     if projected is None:
         return None
@@ -305,8 +293,8 @@ def compressed(data: DataMatrix, width: int, *, dtype: Any) -> DataMatrix | None
     return BlockView(projected, CompressedMatrix, n_columns=data.shape[1], V=held)
 
 
-def _project(block: LocalMatrix, *, V: Array, dtype: Any) -> tuple[tuple[Array], tuple[()]]:
-    return (block.xp.astype(block.times(V), dtype),), ()
+def _project(block: LocalMatrix, *, V: Array, dtype: Any) -> Array:
+    return block.xp.astype(block.times(V), dtype)
 
 
 class EckartYoungBound(NamedTuple):
@@ -321,12 +309,7 @@ class EckartYoungBound(NamedTuple):
 
 def eckart_young_bound(data: DataMatrix, k: int) -> EckartYoungBound:
     """Return a lower bound on the relative error of every factorization of rank k, nonnegative or not."""
-    # Eckart & Young (1936), Psychometrika 1, 211-218.
-    if data.has_missing:
-        raise InvalidParameterError(
-            "The Eckart-Young lower bound needs complete data, but entries are missing. Leave it out, or "
-            "impute them first."
-        )
+    # Of complete data: Eckart & Young (1936), Psychometrika 1, 211-218.
     square = data.squared_norm()
     norm = math.sqrt(square)
     if k >= min(data.shape) or square == 0.0:

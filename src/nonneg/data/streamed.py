@@ -134,19 +134,18 @@ class StreamedMatrix(BlockedMatrix):
         large = np.prod(shape) * np.dtype(dtype).itemsize > self.stored.memory / _SAMPLE_PART
         return temporary_array(shape, dtype) if large else np.empty(shape, dtype=dtype)
 
-    def examine(self, check: Callable[[LocalMatrix, int], None] | None = None) -> None:
+    def examine(self, check: Callable[[LocalMatrix, int], None]) -> None:
         """Compute all statistics in one pass, calling `check` with each block and its first row."""
         first_row = 0
 
-        def look(block: LocalMatrix) -> tuple[tuple[()], tuple[Any, ...]]:
+        def look(block: LocalMatrix) -> tuple[Any, ...]:
             nonlocal first_row
-            if check is not None:
-                check(block, first_row)
+            check(block, first_row)
             first_row += block.shape[0]
             return block_statistics(block)
 
-        self._known = Statistics.of(*self.map_reduce_rows(look, n_out=0)[1])
-        if self._mask is None and not self._known.n_missing:
+        self.statistics = Statistics.of(*self.reduce_rows(look))
+        if self._mask is None and not self.statistics.n_missing:
             self.has_mask = False  # complete data keep the solvers for complete data
 
     def to_sample_array(self, array: Any) -> SampleArray:
@@ -183,7 +182,7 @@ class StreamedMatrix(BlockedMatrix):
         """Return some columns in another order; they are checked already."""
         stored = copy.copy(self.stored)
         stored.select(np.asarray(columns, dtype=np.int64))
-        nan = "mask" if self._nan_is_missing else "error"
+        nan = "mask" if self._nan_is_missing and self.has_mask else "error"
         mask = None if self._mask is None else self._mask[:, columns]
         options = {"verbose": self.progress.verbose, "device": self.device}
         return StreamedMatrix(stored, weights=self.weights, mask=mask, missing=nan, **options)

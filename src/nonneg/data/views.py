@@ -7,6 +7,7 @@ small factors of a product instead of the data, so that it costs as much as the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -229,7 +230,7 @@ def scaled_columns(data: DataMatrix, scale: Array) -> DataMatrix:
 
 def normalized_rows(data: DataMatrix, norm: str = "l2") -> DataMatrix:
     """Return the data with rows of l1 or l2 norm 1, without a copy of the entries; rows of zeros stay."""
-    (scale,), _ = data.map_reduce_rows(_inverse_norms, norm=norm)
+    scale = data.map_rows(methodcaller("inverse_row_norms", norm))
     return _viewed(data, ScaledMatrix, scale)
 
 
@@ -276,19 +277,15 @@ def with_rank_one_weights(data: DataMatrix, beta: float) -> tuple[DataMatrix, Ar
 
 def column_weights(data: DataMatrix) -> Array:
     """Return the mean weight of the observed entries of every column; 1 where nothing was observed."""
-    _, (sums, counts) = data.map_reduce_rows(_column_weights, n_out=0)
+    sums, counts = data.reduce_rows(_column_weights)
     xp = data.xp
     return xp.where(counts > 0, sums / xp.where(counts > 0, counts, xp.ones_like(counts)), xp.ones_like(sums))
 
 
-def _column_weights(block: LocalMatrix) -> tuple[tuple[()], tuple[Array, Array]]:
+def _column_weights(block: LocalMatrix) -> tuple[Array, Array]:
     xp, sums, counts = block.xp, 0.0, 0.0
     for start, stop in block.row_blocks(1 << 20):
         weights = xp.astype(block.observed.dense_rows(start, stop), xp.float64)  # type: ignore[union-attr]
         sums = sums + xp.sum(weights, axis=0)
         counts = counts + xp.sum(xp.astype(weights > 0, xp.float64), axis=0)
-    return (), (sums, counts)
-
-
-def _inverse_norms(block: LocalMatrix, *, norm: str) -> tuple[tuple[Array], tuple[()]]:
-    return (block.inverse_row_norms(norm),), ()
+    return sums, counts

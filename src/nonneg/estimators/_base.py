@@ -195,10 +195,13 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
         names = _parameters(function)
         return {name: value for name, value in self.get_params(deep=False).items() if name in names}
 
-    def _name(self, result: Any, H: Array) -> None:
-        """Set the attributes of a fit that all results have."""
+    def _set_components(self, H: Array) -> None:
         self.components_ = np.ascontiguousarray(H) if isinstance(H, np.ndarray) else H
         self.n_components_ = int(H.shape[0])
+
+    def _name(self, result: Any, H: Array) -> None:
+        """Set the attributes of a fit that all results have."""
+        self._set_components(H)
         self.n_iter_, self.history_, self.certificate_ = result.n_iter, result.history, result.certificate
         self.__dict__.pop("n_steps_", None)
 
@@ -217,8 +220,7 @@ class FactorizingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Sa
 
     def _count_batch(self, H: Array) -> None:
         """Set the components after one more batch, and forget what described a fit alone."""
-        self.components_ = np.ascontiguousarray(H) if isinstance(H, np.ndarray) else H
-        self.n_components_ = int(H.shape[0])
+        self._set_components(H)
         for name in OF_A_FIT:
             self.__dict__.pop(name, None)
         self.n_steps_ = getattr(self, "n_steps_", 0) + 1

@@ -157,9 +157,8 @@ class ConeNMF(WeightedEstimator):
                 self.basis_, self.size_angles_ = result.basis, result.size_angles
                 self.certificate_ = self.certificate_.with_statements(result.certificate)
             self._stream = stream_after_fit(data, result, self.centroids_, bounds=self.bounds)
-        self.components_ = np.ascontiguousarray(result.H) if isinstance(result.H, np.ndarray) else result.H
-        self.n_components_, self.labels_ = k, result.labels
-        self.centroid_indices_ = result.centroid_indices
+        self._set_components(result.H)
+        self.labels_, self.centroid_indices_ = result.labels, result.centroid_indices
         # The data would otherwise travel with every copy of the model.
         self.result_ = replace(result, data=None, _labels=None)
         return data

@@ -21,14 +21,14 @@ from nonneg.consensus.certificate import consensus_certificate, recommended
 from nonneg.consensus.clustering import CLUSTERINGS
 from nonneg.consensus.combine import ConsensusOptions
 from nonneg.consensus.fit import ConsensusProblem, candidates_of, warn_of_result
-from nonneg.consensus.genes import check_sign, score_spectra, tpm_spectra, warn_of_logarithms
+from nonneg.consensus.genes import score_spectra, tpm_spectra, warn_of_logarithms
 from nonneg.consensus.resampling import RESAMPLING
 from nonneg.consensus.restarts import RestartOptions
 from nonneg.consensus.result import RankConsensus, RestartTable
 from nonneg.data import DataMatrix
 from nonneg.estimators._base import COUNT, Callback, Checkpoint, WeightedEstimator, input_data
 from nonneg.estimators.saving import Fields, StoredArray
-from nonneg.estimators.scaled_columns import SCALES, column_scale, scaled_columns
+from nonneg.estimators.scaled_columns import SCALES, column_scale, divided_columns
 from nonneg.exceptions import InvalidParameterError, UnknownNameError
 from nonneg.losses.penalties import Penalties
 from nonneg.solvers.encoding import encode
@@ -205,7 +205,7 @@ class ConsensusNMF(WeightedEstimator):
         counts = self._counts(X, reset=True, sample_weight=sample_weight)
         kind = ("std" if beta == 2.0 else None) if self.scale == "auto" else self.scale
         scale = None if kind is None else column_scale(counts, kind)
-        data = scaled_columns(counts, scale)
+        data = divided_columns(counts, scale)
         problem = ConsensusProblem(
             counts, data, scale, ranks, int(self.n_init),
             RestartOptions(beta, self.max_iter, self.tol, self.resample),
@@ -226,11 +226,10 @@ class ConsensusNMF(WeightedEstimator):
 
     def _counts(self, X: Any, *, reset: bool, sample_weight: Any = None) -> DataMatrix:
         beta = beta_of(self.beta_loss)
-        rules = {"signed": True, "positive": beta <= 0}
         n_iter = likely_iterations(self.max_iter, self.n_init, beta)
-        data = input_data(self, X, reset=reset, sample_weight=sample_weight, n_iter=n_iter, **rules)
-        check_sign(data, type(self).__name__)
-        return data
+        return input_data(
+            self, X, reset=reset, sample_weight=sample_weight, n_iter=n_iter, positive=beta <= 0
+        )
 
     def _take(self, k: int) -> None:
         """Make one rank the result, in the array type that the components have."""
@@ -247,7 +246,7 @@ class ConsensusNMF(WeightedEstimator):
             if isinstance(k, Integral) and consensus.n_components == k:
                 return consensus
         tried = [consensus.n_components for consensus in self.ranks_]
-        raise InvalidParameterError(f"n_components={k!r} was not among the candidates {tried}.")
+        raise InvalidParameterError(f"{k!r} was not among the candidates {tried}.")
 
     def use_rank(self, n_components: int) -> ConsensusNMF:
         """Select a candidate other than the recommended one.
@@ -271,7 +270,7 @@ class ConsensusNMF(WeightedEstimator):
 
     def _input(self, X: Any) -> DataMatrix:
         scale = None if np.all(self.column_scale_ == 1.0) else self.column_scale_
-        return scaled_columns(self._counts(X, reset=False), scale)
+        return divided_columns(self._counts(X, reset=False), scale)
 
     def _weights(self, data: DataMatrix) -> SampleArray:
         Ht = data.to_device(self._rank(self.n_components_).spectra.T)

@@ -14,6 +14,7 @@ from nonneg._arrays import to_numpy
 from nonneg._threads import threads
 from nonneg._typing import Array, FloatArray
 from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.annotated import annotated_matrix, check_labels
 from nonneg.estimators._base import Callback, Checkpoint, FactorizingEstimator, input_data, reconstructed
 from nonneg.estimators.saving import Fields, Names, StoredArray
 from nonneg.exceptions import InvalidParameterError, ShapeError, UnknownNameError, UnsupportedInputError
@@ -52,6 +53,9 @@ def data_sets_of(
     if not (isinstance(X, list | tuple) and X and all(len(getattr(each, "shape", ())) == 2 for each in X)):
         if reset and batch is not None and np.ndim(batch) == 0:
             raise ShapeError(f"Expected a label per sample, such as batch=adata.obs['donor'], got {batch!r}.")
+        annotated = annotated_matrix(X)
+        rows = getattr(X, "index", None) if annotated is None else annotated.row_names
+        check_labels((rows, None), batch, "batch")
         return _split(input_data(estimator, X, reset=reset, sample_weight=sample_weight), batch)
     if batch is not None:
         raise InvalidParameterError("batch is for one array; a list already separates the data sets.")
@@ -77,6 +81,8 @@ def _split(data: DataMatrix, batch: Any) -> DataSets:
     labels = np.asarray([str(label) for label in np.asarray(batch).tolist()])
     if labels.shape != (data.shape[0],):
         raise ShapeError(f"batch has {labels.size} labels, but X has {data.shape[0]} samples.")
+    if (lost := np.flatnonzero(np.isin(labels, ("nan", "None", "NaT", "<NA>")))).size:
+        raise InvalidParameterError(f"batch[{lost[0]}] is {labels[lost[0]]}. Give every sample a label.")
     names = sorted(set(labels.tolist()))
     if len(names) == 1:
         return DataSets(names, [data], [slice(None)])

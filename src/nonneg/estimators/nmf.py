@@ -24,10 +24,11 @@ from nonneg._warnings import warn_user
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.certificates.svd_lower_bound import eckart_young_statement
 from nonneg.data import DataMatrix, LocalMatrix
+from nonneg.data.annotated import check_labels
 from nonneg.estimators._base import Callback, Checkpoint, FactorizingEstimator, input_data, rank_of
 from nonneg.estimators.documentation import documented
 from nonneg.estimators.saving import Fields, StoredArray, damaged
-from nonneg.estimators.scaled_columns import HALF, SCALES, column_scale, dominant_columns, scaled_columns
+from nonneg.estimators.scaled_columns import HALF, SCALES, column_scale, divided_columns, dominant_columns
 from nonneg.exceptions import DataTypeError, InvalidParameterError, as_data_errors
 from nonneg.initializers.custom import check_factor
 from nonneg.initializers.registry import INITS
@@ -247,6 +248,7 @@ class NMF(FactorizingEstimator):
             uncertainty=uncertainty, positive=beta <= 0,
             n_iter=likely_iterations(self.max_iter, self.n_init, beta),
         )  # fmt: skip
+        check_labels((None, getattr(self, "feature_names_in_", None)), H, "H")
         balance = self._column_balance(data, beta)
         data = self._scaled(data, reset=True)
         H = self._scaled_H(H, -1)
@@ -293,7 +295,7 @@ class NMF(FactorizingEstimator):
             self.__dict__.pop("column_scale_", None)
             if self.scale is not None:
                 self.column_scale_ = column_scale(data, self.scale)
-        return scaled_columns(data, getattr(self, "column_scale_", None))
+        return divided_columns(data, getattr(self, "column_scale_", None))
 
     def _scaled_H(self, H: Any, power: int) -> Any:
         """Multiply the columns of H by a power of the scale: 1 to the unit of X, -1 from it."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import methodcaller
 
 import numpy as np
 
 from nonneg._arrays import to_float64
-from nonneg._typing import Array, FloatArray
+from nonneg._typing import FloatArray
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.data.views import ScaledMatrix
 from nonneg.exceptions import InvalidParameterError, UnsupportedInputError
@@ -44,7 +45,7 @@ def column_scale(data: DataMatrix, kind: str) -> FloatArray:
     return np.where(scale > 0, scale, 1.0)
 
 
-def scaled_columns(data: DataMatrix, scale: FloatArray | None) -> DataMatrix:
+def divided_columns(data: DataMatrix, scale: FloatArray | None) -> DataMatrix:
     """Return the data with every column divided by its scale."""
     if scale is None:
         return data
@@ -58,7 +59,7 @@ def dominant_columns(data: DataMatrix, beta: float) -> tuple[list[int], float] |
     # Each entry counts in a beta-divergence about as much as its power beta: all alike for Itakura-Saito.
     if beta <= 0:
         return None
-    _, (sums,) = data.map_reduce_rows(_column_powers, n_out=0, beta=beta)
+    sums = data.reduce_rows(methodcaller("column_powers", beta))
     sums = to_float64(sums)
     order = np.argsort(-sums, kind="stable")
     parts = sums[order] / max(float(sums.sum()), np.finfo(float).tiny)
@@ -68,10 +69,6 @@ def dominant_columns(data: DataMatrix, beta: float) -> tuple[list[int], float] |
         return None
     n_few = round(1.0 / squares)
     return order[:n_few].tolist(), float(parts[:n_few].sum())
-
-
-def _column_powers(block: LocalMatrix, *, beta: float) -> tuple[tuple[()], tuple[Array]]:
-    return (), (block.column_powers(beta),)
 
 
 def _weighted_rows(data: DataMatrix) -> Iterator[tuple[FloatArray, FloatArray]]:

@@ -40,7 +40,7 @@ def custom_init(
     if Ht is None:
         Ht = _fitted(data.xp, data.weighted_gram(initial_W), data.transposed_times(initial_W))
     if initial_W is None:
-        (initial_W,), _ = data.map_reduce_rows(_fitted_rows, Ht=Ht, gram=Ht.T @ Ht)
+        initial_W = data.map_rows(_fitted_rows, Ht=Ht, gram=Ht.T @ Ht)
     return initial_W, Ht
 
 
@@ -86,7 +86,7 @@ def _checked_W(data: DataMatrix, k: int, W: Any) -> SampleArray:
     _check_form(W, shape, "W")
     # It stays on the workers: only counts are gathered.
     initial_W = data.to_sample_array(W)
-    _, (n_bad, n_positive) = data.map_reduce_rows(_count, initial_W, n_out=0)
+    n_bad, n_positive = data.reduce_rows(_count, initial_W)
     if n_bad:
         raise InvalidDataError(
             f"Expected a finite, nonnegative W, got {n_bad} other entries. Clip it at zero: W = W.clip(0)."
@@ -97,14 +97,14 @@ def _checked_W(data: DataMatrix, k: int, W: Any) -> SampleArray:
 
 
 @rows_only
-def _count(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[int, int]]:
+def _count(block: LocalMatrix, W: Array) -> tuple[int, int]:
     xp = block.xp
     good = xp.isfinite(W) & (W >= 0)
-    return (), (int(xp.count_nonzero(~good)), int(xp.count_nonzero(W > 0)))
+    return int(xp.count_nonzero(~good)), int(xp.count_nonzero(W > 0))
 
 
-def _fitted_rows(block: LocalMatrix, *, Ht: Array, gram: Array) -> tuple[tuple[Array], tuple[()]]:
-    return (_fitted(block.xp, gram, block.times(Ht)),), ()
+def _fitted_rows(block: LocalMatrix, *, Ht: Array, gram: Array) -> Array:
+    return _fitted(block.xp, gram, block.times(Ht))
 
 
 def _fitted(xp: Namespace, gram: Array, cross: Array) -> Array:

@@ -57,7 +57,7 @@ def nndsvd_init(
     drawn = np.abs(rng.standard_normal(Ht.shape)) if draws else 1.0
     Ht = np.where(Ht == 0.0, drawn * filling, Ht)
     noise = noise_projections(data, k, rng) if draws else None
-    (W,), _ = data.map_reduce_rows(
+    W = data.map_rows(
         rows_only(partial(_parts)) if noise is None else _parts,
         projected,
         signs=data.to_device(parts.signs[None, :]),
@@ -101,14 +101,16 @@ class SignedParts:
         return parts * scale
 
 
-def _project(block: LocalMatrix, *, V: Array) -> tuple[tuple[Array], tuple[Array, Array]]:
-    xp = block.xp
+def _project(block: LocalMatrix, *, V: Array) -> tuple[tuple[Array], tuple[Array, ...]]:
     XV = block.times(V)
-    squares = block.weighted(XV * XV)
+    return (XV,), signed_squares(block, XV)
+
+
+def signed_squares(block: LocalMatrix, XV: Array) -> tuple[Array, ...]:
+    """Return the weighted squares of the positive and of the negative entries, summed by column."""
+    xp, squares = block.xp, block.weighted(XV * XV)
     zero = xp.zeros_like(squares)
-    positive = xp.sum(xp.where(XV > 0, squares, zero), axis=0)
-    negative = xp.sum(xp.where(XV < 0, squares, zero), axis=0)
-    return (XV,), (positive, negative)
+    return tuple(xp.sum(xp.where(side, squares, zero), axis=0) for side in (XV > 0, XV < 0))
 
 
 def _parts(
@@ -120,11 +122,11 @@ def _parts(
     cut: float,
     filling: float,
     noise: dict[str, Array] | None,
-) -> tuple[tuple[Array], tuple[()]]:
+) -> Array:
     xp = block.xp
     signed = xp.where(signs == 0, xp.abs(projected), projected * signs)
     W = signed * scale
     least = max(cut, float(xp.finfo(W.dtype).smallest_normal))
     large = W >= least  # noqa: SIM300 (W is no constant)
     filled = filling if noise is None else half_normal_rows(block, **noise) * filling
-    return (xp.where(large, W, filled * xp.ones_like(W)),), ()
+    return xp.where(large, W, filled * xp.ones_like(W))

@@ -30,7 +30,7 @@ def random_init(data: DataMatrix, k: int, *, rng: Seed = None) -> tuple[SampleAr
     # `typical` is of the observed entries; rows with many missing ones get somewhat smaller entries.
     mean_row = data.typical() * data.shape[1]
     ones = data.to_device(np.ones((data.shape[1], 1)))
-    (W,), _ = data.map_reduce_rows(_random_rows, ones=ones, scale=scale, mean_row=mean_row, **noise)
+    W = data.map_rows(_random_rows, ones=ones, scale=scale, mean_row=mean_row, **noise)
     return W, Ht
 
 
@@ -56,11 +56,9 @@ def half_normal_rows(block: LocalMatrix, *, projections: Array, shifts: Array) -
     return math.sqrt(2.0) * xp.sqrt(xp.sqrt(middle * middle - logarithm / a) - middle)
 
 
-def _random_rows(
-    block: LocalMatrix, *, ones: Array, scale: float, mean_row: float, **noise: Any
-) -> tuple[tuple[Array], tuple[()]]:
+def _random_rows(block: LocalMatrix, *, ones: Array, scale: float, mean_row: float, **noise: Any) -> Array:
     relative = block.times(ones) / (mean_row if mean_row > 0 else 1.0)
     # Rows of zeros: small, but positive, so that multiplicative updates can use them once data arrive.
     lower_bound = math.sqrt(float(block.xp.finfo(block.dtype).eps))
     sums = block.xp.where(relative > lower_bound, relative, block.xp.full_like(relative, lower_bound))
-    return (half_normal_rows(block, **noise) * (scale * sums),), ()
+    return half_normal_rows(block, **noise) * (scale * sums)

@@ -13,22 +13,10 @@ from nonneg.initializers.nndsvd import nndsvd_init
 
 @dataclass(frozen=True)
 class Initializer(Entry):
-    """An initialization and what it can do.
+    """An initialization: ``function(data, k, *, rng)`` returns W and H', with k columns each."""
 
-    Parameters
-    ----------
-    implementation : callable or str
-        ``function(data, k, *, rng)`` returns W (n_samples by k) and H' (n_features by k), both nonnegative.
-    summary : str
-        One line for the documentation.
-    seeded : bool
-        Whether `rng` matters.
-    takes_factors : bool
-        Whether it takes the keywords `W` and `H`.
-    """
-
-    seeded: bool = True
-    takes_factors: bool = False
+    seeded: bool = True  # whether `rng` matters
+    takes_factors: bool = False  # whether it takes the keywords `W` and `H`
 
     def __call__(self, data: Any, k: int, **options: Any) -> tuple[SampleArray, Array]:
         """Return W and H'."""

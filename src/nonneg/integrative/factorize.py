@@ -16,9 +16,10 @@ from nonneg._threads import single_threaded_blas, threads
 from nonneg._typing import Array, SampleArray
 from nonneg.certificates.certificate import Certificate
 from nonneg.certificates.stationarity import normalized, stationarity_statement
+from nonneg.data import LocalMatrix
 from nonneg.data.fingerprint import fingerprint
 from nonneg.data.spectral import apply_gram
-from nonneg.initializers.nndsvd import SignedParts
+from nonneg.initializers.nndsvd import SignedParts, signed_squares
 from nonneg.integrative.problem import (
     Components,
     DataSet,
@@ -67,15 +68,13 @@ def integrate(
     squared_norm = sum(one.squared_norm for one in data)
     with threads(n_jobs), single_threaded_blas():
         first = initial_components(data, k)
-        saved = None
-        if folder is not None:
-            saved = Checkpoint.of(
-                folder,
-                ["integrative", k, lam, tol],
-                [fingerprint(one.matrix) for one in data],
-                first.Ht,
-                from_numpy=lambda name, array: data[0].matrix.to_device(array),
-            )
+        saved = Checkpoint.of(
+            folder,
+            ["integrative", k, lam, tol],
+            lambda: [fingerprint(one.matrix) for one in data],
+            first.Ht,
+            from_numpy=lambda name, array: data[0].matrix.to_device(array),
+        )
         run = iterate(
             _Step(data, lam, squared_norm),
             first,
@@ -153,13 +152,10 @@ def _nndsvd(data: Sequence[DataSet], k: int) -> Any:
     V = Q @ vectors[:, np.argsort(-values, kind="stable")[:k]]
     squares = np.zeros((2, k))
     for one, s in zip(data, scales, strict=True):
-        _, sums = one.matrix.map_reduce_rows(_signed_squares, n_out=0, V=one.matrix.to_device(V / s))
+        sums = one.matrix.reduce_rows(_signed_squares, V=one.matrix.to_device(V / s))
         squares += np.stack([to_float64(total) for total in sums])
     return SignedParts(V, np.sqrt(squares)).Ht()
 
 
-def _signed_squares(block: Any, *, V: Array) -> tuple[tuple[()], tuple[Array, Array]]:
-    xp, XV = block.xp, block.times(V)
-    squares = block.weighted(XV * XV)
-    zero = xp.zeros_like(squares)
-    return (), tuple(xp.sum(xp.where(side, squares, zero), axis=0) for side in (XV > 0, XV < 0))
+def _signed_squares(block: LocalMatrix, *, V: Array) -> tuple[Array, ...]:
+    return signed_squares(block, block.times(V))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class DataSet:
     @classmethod
     def of(cls, matrix: DataMatrix, *, scale: Any = None) -> DataSet:
         """Divide every column by a given scale, by default its root mean square."""
-        _, (squares,) = matrix.map_reduce_rows(_column_squares, n_out=0)
+        squares = matrix.reduce_rows(methodcaller("column_powers", 2.0))
         squares = to_float64(squares)
         if scale is None:
             means = squares / matrix.total_weight()
@@ -68,10 +69,6 @@ class Components:
 
     Ht: Array  # (n_features, k)
     Vt: Array  # (n_data_sets, n_features, k)
-
-
-def _column_squares(block: LocalMatrix) -> tuple[tuple[()], tuple[Any]]:
-    return (), (block.column_powers(2.0),)
 
 
 def encode(
@@ -158,9 +155,7 @@ def residual_energies(
         Vt = components.Vt[at, ...]
         Kt = components.Ht + Vt
         system = Kt.T @ Kt + lam * (Vt.T @ Vt)
-        _, (energy,) = one.matrix.map_reduce_rows(
-            _row_energy, rows, n_out=0, Kt=Kt / one.scale, system=system
-        )
+        energy = one.matrix.reduce_rows(_row_energy, rows, Kt=Kt / one.scale, system=system)
         of_W += float(energy)
         target = own.cross - components.Ht @ own.gram
         of_V += float(gram_residual(xp, Vt, (1.0 + lam) * own.gram, target))
@@ -168,6 +163,6 @@ def residual_energies(
     return of_W, float(gram_residual(xp, components.Ht, gram, cross)), of_V
 
 
-def _row_energy(block: LocalMatrix, W: Array, *, Kt: Array, system: Array) -> tuple[tuple[()], tuple[float]]:
+def _row_energy(block: LocalMatrix, W: Array, *, Kt: Array, system: Array) -> float:
     energy = gram_residual(block.xp, W, system, block.times(Kt), weights=block.weights)
-    return (), (float(energy),)
+    return float(energy)

@@ -55,7 +55,7 @@ def _format_for(path: Path, options: ReadOptions) -> Format:
         )
     if options.mentioned and not form.has_columns:
         raise InvalidParameterError(
-            f"--columns, --drop and --label-column are for text and Parquet files, but {path} is "
+            f"--columns, --drop and columns of classes are for text and Parquet files, but {path} is "
             f"{form.words}. Choose its columns in Python, and save them."
         )
     return form
@@ -185,25 +185,17 @@ ZARR = Format("zarr", "a Zarr array or AnnData store", open=hdf5.open_zarr, seve
 TEN_X_FOLDER = Format(
     "10x", "a folder with matrix.mtx, barcodes.tsv and features.tsv", matrix_market.read_tenx_folder
 )
+TEXT = Format("csv", "a table in plain text", text.read, has_columns=True)
 FORMATS = {
     ".npy": Format("npy", "a NumPy array", open=lambda path, options: memmap_rows(npz.map_array(path))),
     ".npz": Format("npz", "NumPy arrays, or a SciPy sparse matrix", npz.read_npz, several=True),
-    ".csv": Format("csv", "comma-separated text", text.read, has_columns=True),
-    ".tsv": Format("tsv", "tab-separated text", text.read, has_columns=True),
-    ".csv.gz": Format("csv", "compressed comma-separated text", text.read, has_columns=True),
-    ".tsv.gz": Format("tsv", "compressed tab-separated text", text.read, has_columns=True),
-    ".mtx": Format("mtx", "a Matrix Market file", matrix_market.read),
-    ".mtx.gz": Format("mtx", "a compressed Matrix Market file", matrix_market.read),
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"), TEXT),
+    **dict.fromkeys((".mtx", ".mtx.gz"), Format("mtx", "a Matrix Market file", matrix_market.read)),
     ".mat": Format("mat", "a MATLAB file", matlab.read, several=True),
     ".parquet": Format("parquet", "a Parquet file", open=ParquetRows, has_columns=True),
     ".h5ad": Format("h5ad", "an AnnData file", open=hdf5.open_h5ad, several=True),
     ".h5": Format("10x", "a 10x Genomics HDF5 file", open=hdf5.open_hdf5, several=True),
 }
-
-
-def known_suffixes() -> list[str]:
-    """List the endings of the files that can be read."""
-    return sorted(FORMATS)
 
 
 def format_of(path: Path) -> Format:
@@ -221,6 +213,6 @@ def format_of(path: Path) -> Format:
             return FORMATS[suffix]
     ending = "".join(path.suffixes[-2:]) or "no ending"
     raise FileFormatError(
-        f"{path} has an unknown ending ({ending}). Known endings are {', '.join(known_suffixes())}, "
+        f"{path} has an unknown ending ({ending}). Known endings are {', '.join(sorted(FORMATS))}, "
         f"{TEN_X_FOLDER.words}, and a .zarr folder."
     )

@@ -52,7 +52,7 @@ class ReadOptions:
         self, names: Sequence[str] | None, n_columns: int, source: str
     ) -> tuple[list[int], int | None]:
         """Return the positions of the features in the order of the file, and of the labels."""
-        label = None if self.label is None else _place(self.label, names, n_columns, "--label-column", source)
+        label = None if self.label is None else _place(self.label, names, n_columns, "column", source)
         chosen = list(range(n_columns))
         if self.columns is not None:
             chosen = sorted({_place(one, names, n_columns, "--columns", source) for one in self.columns})
@@ -62,8 +62,8 @@ class ReadOptions:
         columns = [at for at in chosen if at not in left_out]
         if not columns:
             raise InvalidParameterError(
-                f"--columns, --drop and --label-column leave none of the {n_columns} columns of {source}. "
-                "Leave at least one as a feature."
+                f"--columns, --drop and a column of classes leave none of the {n_columns} columns of "
+                f"{source}. Leave at least one as a feature."
             )
         return columns, label
 
@@ -135,8 +135,8 @@ class Table:
         """Exchange rows and columns."""
         if self.labels is not None:
             raise InvalidParameterError(
-                "--label-column needs samples in rows, but --transpose turns columns into rows. Leave one "
-                "of the two out."
+                "A column of classes needs samples in rows, but --transpose turns columns into rows. Leave "
+                "one of the two out."
             )
         X = self.X.T if sparse.issparse(self.X) else np.ascontiguousarray(self.X.T)
         return Table(X, self.column_names, self.row_names, self.source, self.kind)

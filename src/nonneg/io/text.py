@@ -1,4 +1,4 @@
-"""Reader of .csv and .tsv, plain or compressed, with or without header and index column."""
+"""Reader of .csv, .tsv and .txt, plain or compressed, with or without header and index column."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def _read(stream: IO[str], usual_delimiter: str, options: ReadOptions, path: Pat
     """Decide from the first lines where entries and names are, then read all of them."""
     lines = list(islice(stream, _N_SAMPLED_LINES))
     filled = [at for at, line in enumerate(lines) if line.strip()]
-    n_before = next((at for at in filled if not lines[at].startswith("#")), len(lines))
+    # Excel may say in the first line which delimiter follows.
+    n_before = next((at for at in filled if not lines[at].startswith(("#", "sep="))), len(lines))
     delimiter = options.delimiter or _find_delimiter(lines[n_before:], usual_delimiter)
     rows = _rows(chain(lines[n_before:], stream), delimiter, n_before)
     numbered = list(islice(rows, _N_SAMPLED_LINES))
@@ -60,7 +61,7 @@ def _read(stream: IO[str], usual_delimiter: str, options: ReadOptions, path: Pat
     n_cells, header = _usual_length(sampled), None
     if options.header is not False:
         # numpy.savetxt writes names behind a hash sign; other comments have another length.
-        comments = [lines[at].lstrip("# ") for at in filled if at < n_before]
+        comments = [lines[at].lstrip("# ") for at in filled if at < n_before and lines[at][0] == "#"]
         for _, cells in _rows(comments[-1:], delimiter, 0):
             header = [cell.strip() for cell in cells] if len(cells) == n_cells > 1 else None
         wanted = options.header is True or _looks_like_header(sampled, n_cells, parse)
@@ -124,6 +125,9 @@ def _entries(
         labels += [] if label is None else [cells[label + first].strip()]
     if bad and header and options.known and not set(header) & set(options.known):
         raise FileFormatError(f"{path} has no feature of the model, such as {options.known[0]!r}.")
+    if len(bad) == len(features) > 1 and len({line for line, _ in bad.values()}) == 1:
+        line = min(bad.values())[0]
+        raise FileFormatError(f"{path}, line {line}: no cell is a number. Remove units; names need --header.")
     if bad:
         raise _bad_columns(path, bad, header, has_index)
     if not entries:
@@ -156,8 +160,8 @@ def _bad_columns(
     unnamed = " Names in the first line or column need header=True (--header) or index=True (--index)."
     return FileFormatError(
         f"{path}: {listing}. Leave columns of text out with --drop {shlex.quote(','.join(columns))}; "
-        "--label-column takes one of known classes. Correct a single wrong cell, or leave it empty "
-        f"and ignore it (missing='mask', --missing mask).{unnamed * (names is None)}"
+        "--label-column or --group-by takes one of known classes. Correct a single wrong cell, or leave it "
+        f"empty and ignore it (missing='mask', --missing mask).{unnamed * (names is None)}"
     )
 
 
@@ -228,14 +232,18 @@ def _looks_like_header(rows: Sequence[Sequence[str]], n_cells: int, parse: Parse
         return True
     if rest and first[0] == "" and not any(row[0] == "" for row in rest):
         return True
-    several = len(cells) >= 4 and len(rest) >= 3
-    return several and _counts_up(cells) and not any(_counts_up(row[1:]) for row in rest)
+    # Whole numbers in equal steps, such as years or wavelengths, above decimals or several other rows.
+    runs = [row[not first[0].isdecimal() :] for row in rows]
+    whole = any(all(map(str.isdecimal, run)) for run in runs[1:])
+    several = len(runs[0]) >= 3 + whole and len(rest) >= 2 + whole
+    return several and _in_steps(runs[0]) and not any(map(_in_steps, runs[1:]))
 
 
-def _counts_up(cells: Sequence[str]) -> bool:
-    """Say whether cells are integers in steps of one: years, or the numbers pandas gives to columns."""
-    whole = all(map(str.isdecimal, cells))
-    return whole and all(int(after) == int(before) + 1 for before, after in pairwise(cells))
+def _in_steps(cells: Sequence[str]) -> bool:
+    if not all(map(str.isdecimal, cells)):
+        return False
+    steps = {int(after) - int(before) for before, after in pairwise(cells)}
+    return len(steps) == 1 and min(steps) > 0
 
 
 def _looks_like_index(

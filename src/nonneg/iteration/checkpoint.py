@@ -86,8 +86,14 @@ class Checkpoint:
 
     @classmethod
     def of(cls, folder: str | Path | None, *parts: Any, **options: Any) -> Checkpoint | None:
-        """Return the checkpoint of the run whose iterates the parts determine; None without a folder."""
-        return None if folder is None else cls(Path(folder), checkpoint_key(*parts), **options)
+        """Return the checkpoint of the run whose iterates the parts determine; None without a folder.
+
+        A part that takes a pass over the data is a function, which is called where there is a folder.
+        """
+        if folder is None:
+            return None
+        key = checkpoint_key(*(part() if callable(part) else part for part in parts))
+        return cls(Path(folder), key, **options)
 
     def due(self) -> bool:
         """Tell whether `interval` seconds have passed since the last save, or more if that took long."""

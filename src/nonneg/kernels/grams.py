@@ -227,7 +227,7 @@ class WeightedGrams:
 
     def plus_ridge(self, ridge: float) -> WeightedGrams:
         """Add `ridge` to every diagonal."""
-        return replace(self, ridge=self.ridge + ridge)
+        return replace(self, ridge=self.ridge + ridge) if ridge else self
 
     def __add__(self, other: Any) -> DenseGrams:
         return self.dense() + other
@@ -238,8 +238,8 @@ class WeightedGrams:
         entries = 1 << 18 if isinstance(factor, np.ndarray) else CHUNK_ENTRIES
         step = max(1, entries // max(1, self.weights.shape[1]))
         for rows in ranges(0, factor.shape[0], step):
-            squares = xp.astype(factor[rows, :] @ self.other.T, xp.float64) ** 2
-            total = total + xp.sum(squares * xp.astype(self.weights[rows, :], xp.float64))
+            squares = xp.astype(factor[rows, :] @ self.other.T, xp.float64, copy=False) ** 2
+            total = total + xp.sum(squares * xp.astype(self.weights[rows, :], xp.float64, copy=False))
         if self.ridge:
             total = total + self.ridge * xp.sum(xp.astype(factor, xp.float64) ** 2)
         return scalar(total)

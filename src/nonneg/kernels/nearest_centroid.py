@@ -1,4 +1,4 @@
-"""The centroid with the largest cosine to every row: found for all rows, or only as far as a search needs it.
+"""The largest cosine of every row to some centroids, as far as a search for the farthest row needs it.
 
 The compiled core searches rows in host memory, dense or sparse (`LocalMatrix.raw_rows`), with only some of
 the products. Other arrays are served by products with the centroids.
@@ -70,29 +70,3 @@ def update_cosines(
     options = (rates, float(shift), cosines.ravel(), counts.ravel(), team_size(2.0 * rows[-1].size))
     core().update_cosines(*rows, scales.ravel(), units, *options)
     return (tensor_view(cosines), tensor_view(counts)) if is_cpu_tensor(nearest) else (cosines, counts)
-
-
-def nearest_centroids(block: Any, inverse_norms: Any, centroids: Any) -> tuple[Any, Any]:
-    """Return the centroid of the largest cosine for every row, and that cosine.
-
-    Parameters
-    ----------
-    block : LocalMatrix
-        The rows.
-    inverse_norms : array of shape (n_rows, 1)
-        One over the norms of the rows; 0 for rows of zeros.
-    centroids : array of shape (n_centroids, n_columns)
-        Unit vectors.
-
-    Returns
-    -------
-    labels : array of int64 of shape (n_rows, 1)
-        Of equal cosines the lowest index; -1 for rows of zeros.
-    cosines : array of shape (n_rows, 1)
-        0 for rows of zeros.
-    """
-    products = block.times(centroids.T)
-    xp = array_namespace(products)
-    labels = xp.astype(xp.argmax(products, axis=1), xp.int64)[:, None]
-    labels = xp.where(inverse_norms > 0, labels, -xp.ones_like(labels))
-    return labels, xp.max(products, axis=1, keepdims=True) * inverse_norms

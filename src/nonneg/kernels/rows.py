@@ -29,6 +29,9 @@ def map_rows(function: Callable[..., Any], *arrays: Any) -> Any:
     first = arrays[0]
     out = np.empty(first.shape, dtype=first.dtype)
     step = max(1, CHUNK_ENTRIES // max(1, first.shape[1]))
+    if first.shape[0] <= step:
+        out[...] = function(*arrays)
+        return out
 
     def work(start: int, stop: int) -> None:
         for rows in ranges(start, stop, step):
@@ -50,6 +53,8 @@ def sum_rows(function: Callable[..., Any], *arrays: Any) -> Any:
 
     if not on_host:
         return scalar(work(0, first.shape[0]))
+    if first.shape[0] <= step:
+        return float(function(*arrays))
     parts = parallel_for(work, first.shape[0], chunk_size=step, operations=4.0 * first.size)
     return float(sum(parts))
 

@@ -221,10 +221,8 @@ def over_blocks(
     return flat if add is None else [reduce(add, flat)]
 
 
-def _value_pass(
-    block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss, penalties: Penalties
-) -> tuple[tuple[()], tuple[float]]:
-    return (), (loss.value(block, W, Ht) + penalties.of_W(W, block.weights),)
+def _value_pass(block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss, penalties: Penalties) -> float:
+    return loss.value(block, W, Ht) + penalties.of_W(W, block.weights)
 
 
 def objective(
@@ -233,5 +231,5 @@ def objective(
     """Return the weighted divergence of the data from W H, plus the penalties."""
     penalties = Penalties() if penalties is None else penalties.given_H(Ht)
     loss = BetaLoss.of(data, beta)
-    _, (value,) = data.map_reduce_rows(_value_pass, W, n_out=0, Ht=Ht, loss=loss, penalties=penalties)
+    value = data.reduce_rows(_value_pass, W, Ht=Ht, loss=loss, penalties=penalties)
     return float(value) + penalties.given_W(W).of_H(Ht)

@@ -10,7 +10,7 @@ import numpy as np
 from nonneg._arrays import to_float64
 from nonneg._typing import Array, FloatArray, SampleArray
 from nonneg.certificates.bounds import lower
-from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.certificates.certificate import Statement, Verdict, verdict_of
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.minvol.noise import NoiseLevel
 
@@ -27,22 +27,22 @@ ZERO = 1e-6
 
 def scatter(data: DataMatrix, W: SampleArray) -> tuple[FloatArray, Any]:
     """Return the largest share of each component in a sample, and the number of samples without it."""
-    _, (largest, empty) = data.map_reduce_rows(_scatter, W, n_out=0)
+    largest, empty = data.reduce_rows(_scatter, W)
     return np.max(largest, axis=0), empty
 
 
-def _scatter(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[list[Any], Any]]:
+def _scatter(block: LocalMatrix, W: Array) -> tuple[list[Any], Any]:
     W = to_float64(W)
     sums = W.sum(axis=1, keepdims=True)
     weights = W / np.where(sums > 0, sums, 1.0)
-    return (), ([weights.max(axis=0)], (weights <= ZERO).sum(axis=0))
+    return [weights.max(axis=0)], (weights <= ZERO).sum(axis=0)
 
 
 def stationarity(residual: float, stalled: bool = False) -> Statement:
     """Return the statement that fit and volume balance."""
     good = residual <= STATIONARY
     sentence = f"The projected gradient of the objective is {residual:.2e} times that of its volume term, "
-    verdict = Verdict.HOLDS if good else Verdict.FAILS
+    verdict = verdict_of(good)
     if good:
         sentence += f"at most {STATIONARY:g}: fit and volume balance."
     elif stalled:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from nonneg._arguments import checked_checkpoint, checked_verbose
@@ -85,16 +86,14 @@ def minimum_volume(
         weight = level.weight(data.shape[0]) if lam is None else float(lam)
         problem = Problem(data, lam=weight, delta=level.sigma**2, nonnegative=True, constraint=constraint)
         H = initial_components(init, data, k, level, constraint) if fixed is None else fixed
-        saved = None
-        if folder is not None:
-            saved = Checkpoint.of(
-                folder,
-                [caller, weight, level.sigma, constraint, tol],
-                data.container,
-                fingerprint(data),
-                H,
-                from_numpy=lambda name, array: data.to_sample_array(array) if name == "W" else array,
-            )
+        saved = Checkpoint.of(
+            folder,
+            [caller, weight, level.sigma, constraint, tol],
+            data.container,
+            partial(fingerprint, data),
+            H,
+            from_numpy=lambda name, array: data.to_sample_array(array) if name == "W" else array,
+        )
         run = minimize_volume(
             problem,
             H.T,

@@ -129,8 +129,7 @@ def simplex_system(data: DataMatrix, Ht: FloatArray, constraint: str) -> dict[st
 def simplex_weights(data: DataMatrix, H: Any, constraint: str) -> SampleArray:
     """Return the W on the simplex that minimizes ||X - W H||."""
     system = simplex_system(data, to_float64(H).T, constraint)
-    (W,), _ = data.map_reduce_rows(_weights, **system)
-    return W
+    return data.map_rows(_weights, **system)
 
 
 def _weights(
@@ -141,18 +140,18 @@ def _weights(
     offset: Array,
     system: Any,
     shade: bool,
-) -> tuple[tuple[Array], tuple[()]]:
+) -> Array:
     xp = block.xp
     if before is not None and shade:
         before = xp.concat([before, 1.0 - xp.sum(before, axis=1, keepdims=True)], axis=1)
     W = simplex_least_squares(system, block.times(right) - offset, start=before)
-    return (W[:, :-1] if shade else W,), ()
+    return W[:, :-1] if shade else W
 
 
 def _on_simplex(
     block: LocalMatrix, before: Array | None = None, *, Ht: Array, **system: Any
 ) -> tuple[tuple[Array], tuple[Array, Array, float]]:
-    (W,), _ = _weights(block, before, **system)
+    W = _weights(block, before, **system)
     xp, misfit, square = block.xp, 0.0, 0.0
     # Differences of Gram matrices would lose the digits of a small residual, which the volume balances.
     for start, stop in block.row_blocks(1 << 20):

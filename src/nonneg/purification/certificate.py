@@ -9,7 +9,7 @@ import numpy as np
 
 from nonneg._typing import FloatArray
 from nonneg.certificates.bounds import lower, upper
-from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.certificates.certificate import Certificate, Statement, Verdict, verdict_of
 from nonneg.metrics.mixing import mixing
 from nonneg.purification.decode import Decoder
 from nonneg.purification.initialization import PROVED, InitQuality
@@ -78,14 +78,16 @@ def purification_certificate(
     )
     weakest = f"Weights below {lower(noise, 2)} of a typical large one cannot be distinguished from noise."
     silent, counts = len(init.silent), {"n_samples": len(samples)}
-    warm = Verdict.FAILS if silent else _verdict(init.level, ALLOWED_MIXING)
+    warm = Verdict.FAILS if silent else verdict_of(init.level <= ALLOWED_MIXING)
     statements = [
         Statement("warm-start", init.sentence, init.level, ALLOWED_MIXING, warm, {"silent_features": silent}),
-        Statement("decode-consistency", decoding, removed, CONSISTENT, _verdict(removed, CONSISTENT), counts),
+        Statement(
+            "decode-consistency", decoding, removed, CONSISTENT, verdict_of(removed <= CONSISTENT), counts
+        ),
         _mixing_of_halves(H, halves),
         weights_statement(weight_constants(weights), n),
         correlation_statement(weights),
-        Statement("noise-level", weakest, noise, 1.0, _verdict(noise, 1.0)),
+        Statement("noise-level", weakest, noise, 1.0, verdict_of(noise <= 1.0)),
         explained_statement(samples, H, init_H),
     ]
     if balancing is not None:
@@ -114,12 +116,8 @@ def _mixing_of_halves(H: FloatArray, halves: tuple[Moments, Moments] | None) -> 
         "feature lies outside the span of the others."
     )
     quantities = {"diagonal_off_one": diagonal, "outside": outside}
-    verdict = _verdict(mixed.e_norm, ALLOWED_MIXING)
+    verdict = verdict_of(mixed.e_norm <= ALLOWED_MIXING)
     return Statement(name, sentence, mixed.e_norm, ALLOWED_MIXING, verdict, quantities)
-
-
-def _verdict(number: float, threshold: float) -> Verdict:
-    return Verdict.HOLDS if number <= threshold else Verdict.FAILS
 
 
 def weights_statement(constants: WeightConstants, n: int) -> Statement:
@@ -131,7 +129,7 @@ def weights_statement(constants: WeightConstants, n: int) -> Statement:
         f"(at most 2 in Theorems 6 and 7), C1^3 / (c2^2 n) = {density:.3g} (at most an unknown constant)."
     )
     quantities = {"C1": C1, "c2": c2, "C2": C2, "density": density}
-    verdict = _verdict(imbalance, ALLOWED_IMBALANCE)
+    verdict = verdict_of(imbalance <= ALLOWED_IMBALANCE)
     return Statement("weight-moments", sentence, imbalance, ALLOWED_IMBALANCE, verdict, quantities)
 
 
@@ -157,7 +155,7 @@ def correlation_statement(weights: FloatArray) -> Statement:
         f"the theorems assume, would have at most {upper(chance, 2)} by chance."
     )
     quantities = {"largest": float(np.sqrt(squares.max())), "n_samples": n_samples}
-    return Statement(name, sentence, size, chance, _verdict(size, chance), quantities)
+    return Statement(name, sentence, size, chance, verdict_of(size <= chance), quantities)
 
 
 def explained_statement(samples: FloatArray, H: FloatArray, init_H: FloatArray) -> Statement:
@@ -173,7 +171,7 @@ def explained_statement(samples: FloatArray, H: FloatArray, init_H: FloatArray) 
         f"ones {100 * before:.4g}%; no {len(H)} features span more than {upper(100 * best)}%."
     )
     # Up to rounding of sums of squares.
-    verdict = Verdict.HOLDS if after >= before * (1.0 - 1e-9) else Verdict.FAILS
+    verdict = verdict_of(after >= before * (1.0 - 1e-9))
     return Statement("explained", sentence, after, before, verdict, {"best": best})
 
 
@@ -186,5 +184,5 @@ def balancing_statement(smallest: float, level: float, ratio: float) -> Statemen
         f"The guarantee requires E(0) >= 0 (smallest entry found: {smallest:.2g}) and Sigma <= 1 + l, which "
         f"cannot be checked without the true features."
     )
-    verdict = Verdict.HOLDS if smallest >= threshold else Verdict.FAILS
+    verdict = verdict_of(smallest >= threshold)
     return Statement("balancing", sentence, smallest, threshold, verdict, {"level": level, "ratio": ratio})

@@ -39,10 +39,9 @@ def weight_scales(values: FloatArray) -> FloatArray:
 
 def decode(data: DataMatrix, decoder: Decoder) -> SampleArray:
     """Return the weights of all samples."""
-    (W,), _ = data.map_reduce_rows(_block_weights, decoder=decoder)
-    return W
+    return data.map_rows(_block_weights, decoder=decoder)
 
 
-def _block_weights(block: LocalMatrix, *, decoder: Decoder) -> tuple[tuple[Array], tuple[()]]:
+def _block_weights(block: LocalMatrix, *, decoder: Decoder) -> Array:
     values = block.times(block.to_device(decoder.inverse.T))
-    return (decoded(values, block.to_device(decoder.threshold), decoder.rule),), ()
+    return decoded(values, block.to_device(decoder.threshold), decoder.rule)

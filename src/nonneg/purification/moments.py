@@ -68,20 +68,17 @@ class Moments:
 
 def moments_of(data: DataMatrix, decoder: Decoder, reference: FloatArray, *weights: SampleArray) -> Moments:
     """Decode all samples and return their moments: one pass, two products with the data."""
-    _, (sums,) = data.map_reduce_rows(_block_moments, *weights, n_out=0, decoder=decoder, reference=reference)
-    return sums
+    return data.reduce_rows(_block_moments, *weights, decoder=decoder, reference=reference)
 
 
-def _block_moments(
-    block: LocalMatrix, *columns: Array, decoder: Decoder, reference: FloatArray
-) -> tuple[tuple[()], tuple[Moments]]:
+def _block_moments(block: LocalMatrix, *columns: Array, decoder: Decoder, reference: FloatArray) -> Moments:
     weights = block.weights
     for column in columns:
         weights = column[:, 0] if weights is None else weights * column[:, 0]
     if block.container != "sparse":
         rows: Any = block
         sums = decoded_sums(rows.array, decoder.inverse, decoder.threshold, reference, decoder.rule, weights)
-        return (), (_centered(reference, *sums),)
+        return _centered(reference, *sums)
     # Sparse blocks have products of their own.
     values = block.times(block.to_device(decoder.inverse.T))
     threshold, shift = (block.to_device(vector) for vector in (decoder.threshold, reference))
@@ -93,7 +90,7 @@ def _block_moments(
         plain = weighted / safe[:, None]
     cross = block.transposed_times(plain).T
     arrays = [to_float64(array) for array in (extended.T @ weighted, cross, *counts)]
-    return (), (_centered(reference, *arrays),)
+    return _centered(reference, *arrays)
 
 
 def _centered(reference: FloatArray, gram: Any, cross: Any, *counts: Any) -> Moments:

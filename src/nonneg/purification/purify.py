@@ -33,10 +33,7 @@ from nonneg.purification.iteration import (
     noise_level,
 )
 from nonneg.purification.moments import Moments, moments_of
-from nonneg.purification.options import (
-    checked_tolerance,
-    completed_options,
-)
+from nonneg.purification.options import checked_tolerance, completed_options
 from nonneg.purification.pseudo_inverse import pseudo_inverse as left_inverse
 from nonneg.purification.samples import BatchStream, Samples, StoredSamples, samples_of
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from nonneg._arguments import checked_checkpoint, checked_verbose, typed
 from nonneg._html import element, table
@@ -18,26 +19,14 @@ from nonneg._typing import MatrixLike
 from nonneg.certificates.plain_values import PlainValues
 from nonneg.data import DataMatrix
 from nonneg.data.door import Request, wrap
-from nonneg.exceptions import (
-    InvalidDataError,
-    InvalidParameterError,
-    UnknownNameError,
-    UnsupportedInputError,
-)
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, UnknownNameError, UnsupportedInputError
 from nonneg.rank_selection import cross_validation, spectrum
 from nonneg.rank_selection.candidates import RankProblem, rank_problem
 from nonneg.rank_selection.estimate import MAX_SAMPLES, METHODS, checked_max_samples
 from nonneg.rank_selection.result import RankResult
 
-WORDS = {
-    spectrum.NAME: "the singular-value ratio",
-    cross_validation.NAME: "cross-validation",
-}
-COLUMNS = {
-    "singular-value ratio": "ratio",
-    "held-out error": "held_out_error",
-}
-"""The columns of the table, by curve."""
+# The rank of one among so many more is a test at the level of 5%.
+N_PERMUTED = 19
 
 
 @dataclass(frozen=True)
@@ -78,7 +67,7 @@ class RankComparison(PlainValues):
         for k in sorted((fitted or known) | (chosen & known)):
             row: dict[str, Any] = {"k": k}
             for curve in curves:
-                column = COLUMNS[curve.name]
+                column = "held_out_error" if curve.name == "held-out error" else "ratio"
                 value = curve.at(k)
                 row[column] = None if value is None else value[0]
                 if np.any(curve.spread > 0):
@@ -163,9 +152,10 @@ def compare_ranks(
     -----
     The singular-value ratio proposes and the held-out error judges: the recommendation is the rank with the
     largest ratio, unless its held-out error is significantly above that of the best rank (a paired t test of
-    the logarithms over folds, level 0.05). Then no number stands out, and the smallest rank whose error is
-    not significantly above is recommended. The reason has both numbers. Where there is no held-out error
-    (sample weights, negative entries, very small data), the ratio is followed.
+    the logarithms over folds, level 0.05), or one component predicts as well and the ratio is not beyond
+    chance (as large as all 19 of matrices whose columns are permuted; Buja & Eyuboglu, 1992). Then no number
+    stands out, and the smallest rank whose error is not significantly above is recommended. Where there is
+    no held-out error (sample weights, negative entries, very small data), the ratio is followed.
     """
     typed(compare_ranks, locals())
     chosen = list(METHODS) if methods is None else list(methods)
@@ -214,7 +204,7 @@ def _compared(
     estimates: dict[str, RankResult] = {}
     left_out: dict[str, str] = {}
     # The seed of a method does not depend on which other methods run.
-    seeds = generator(rng).integers(2**62, size=len(METHODS))
+    *seeds, chance = generator(rng).integers(2**62, size=len(METHODS) + 1).tolist()
     for (name, entry), seed in zip(METHODS.items(), seeds, strict=True):
         if name not in chosen:
             continue
@@ -227,35 +217,59 @@ def _compared(
             if list(chosen) == [name]:
                 raise
             left_out[name] = str(error)
-    rank, reason = recommend(estimates)
-    return RankComparison(rank, reason, estimates, left_out)
+    alone = len(estimates) > 1 and 1 in estimates[cross_validation.NAME].as_good and problem.k_min > 1
+    n_as_large = ratios_by_chance(problem, max_samples, np.random.default_rng(chance)) if alone else None
+    return RankComparison(*recommend(estimates, n_as_large), estimates, left_out)
 
 
-def recommend(estimates: Mapping[str, RankResult]) -> tuple[int, str]:
-    """Let the held-out error judge the rank that the singular values propose."""
+def ratios_by_chance(problem: RankProblem, max_samples: int | None, rng: np.random.Generator) -> int:
+    """Count the matrices with the entries of each column permuted whose largest ratio is as large."""
+    # Buja & Eyuboglu (1992), Remarks on parallel analysis, Multivariate Behavioral Research 27(4).
+    X, mask = cross_validation.sample(problem.data, max_samples, rng)
+    X = sp.csc_array(X if mask is None else X * mask)
+
+    def largest(matrix: Any) -> float:
+        data = wrap(sp.csr_array(matrix), Request(signed=True, who="compare_ranks"))
+        return float(rank_problem(data, problem.k_min, problem.k_max, problem.candidates).ratios().max())
+
+    observed, n_as_large = largest(X), 0
+    for _ in range(N_PERMUTED):
+        rows = [rng.permutation(X.shape[0])[:count] for count in np.diff(X.indptr)]
+        n_as_large += largest(sp.csc_array((X.data, np.concatenate(rows), X.indptr), X.shape)) >= observed
+    return n_as_large
+
+
+def recommend(estimates: Mapping[str, RankResult], n_as_large: int | None = None) -> tuple[int, str]:
+    """Let the held-out error judge the rank of the largest ratio, which `n_as_large` have by chance."""
     judge, proposal = estimates.get(cross_validation.NAME), estimates.get(spectrum.NAME)
     if judge is None or proposal is None or not judge.curves:
         only = judge or next(iter(estimates.values()))
-        return (
-            only.rank,
-            f"{WORDS[only.method]} alone was used: {only.reason}" if only.curves else only.reason,
-        )
+        name = cross_validation.NAME if only is judge else "the singular-value ratio"
+        alone = f"{name} alone was used: " if only.curves else ""
+        return only.rank, alone + only.reason
     k, least = proposal.rank, min(judge.as_good, key=lambda rank: judge.scores[rank])
     proposed = proposal.reason.rstrip(".")
     if k not in judge.scores:
         why = f"but the held-out error with {k} components was not measured"
-        return (
-            judge.rank,
-            f"no number stands out: {proposed}, {why}. {judge.reason[0].upper()}{judge.reason[1:]}",
-        )
+        return judge.rank, f"no number stands out: {proposed}, {why}. Here, {judge.reason}"
     error, best = f"{judge.scores[k]:.4g}", f"{judge.scores[least]:.4g} with {least}"
+    permuted = f"of {N_PERMUTED} matrices with the entries of each column permuted"
+    if n_as_large:
+        return judge.rank, (
+            f"no number stands out: {proposed}, but {n_as_large} {permuted} reach the largest. A single "
+            f"component predicts held-out entries as well: error {judge.scores[1]:.4g} (least: {best})."
+        )
     if k in judge.as_good:
         compared = "the least" if k == least else f"not significantly above the least ({best})"
-        fewer = f" {judge.rank} predict as well, up to chance: held-out errors do not single out {k}."
-        fewer *= judge.rank < k
+        few = min(judge.as_good)
+        like = f" {few} predict{'s' * (few == 1)} as well, up to chance"
+        fewer = f"{like}: held-out errors do not single out {k}." * (few < k)
+        fewer += f" None {permuted} has as large a ratio." * (n_as_large == 0)
         return k, f"{proposed}. With {k} components the held-out error is {error}, {compared}.{fewer}"
     smallest = f"{judge.rank} is the smallest number with an error that is not"
-    if judge.rank != least:
+    if judge.rank not in judge.as_good:
+        smallest = "So are those of all candidates"
+    elif judge.rank != least:
         smallest += f" ({judge.scores[judge.rank]:.4g})"
     return judge.rank, (
         f"no number stands out: the singular values propose {k}, but the held-out error with {k} components, "

@@ -56,17 +56,15 @@ def cross_validation(
     """Return the smallest candidate that predicts held-out entries as well as the best, up to its error."""
     if not is_count(n_folds, 2):
         raise InvalidParameterError(f"n_folds must be an integer of at least 2, got {n_folds!r}.")
-    trivial = problem.trivial_answer(NAME)
-    if trivial is not None:
+    if (trivial := problem.trivial_answer(NAME)) is not None:
         return trivial
     source = generator(rng)
     X, mask = sample(problem.data, max_samples, source)
     root = int(source.integers(2**62))
     folds, limit = _folds(X, mask, n_folds, problem.grid()[-1], np.random.default_rng([root, 0]))
-    saved = None
-    if checkpoint is not None:
-        facts = [NAME, problem.grid(), root, n_folds]
-        saved = Checkpoint.of(checkpoint / NAME, facts, fingerprint(local_matrix(X, mask=mask)))
+    folder = None if checkpoint is None else checkpoint / NAME
+    settings = [NAME, problem.grid(), root, n_folds]
+    saved = Checkpoint.of(folder, settings, lambda: fingerprint(local_matrix(X, mask=mask)))
     candidates = [k for k in problem.grid() if k <= limit]
     if not candidates:
         raise InvalidParameterError(
@@ -76,12 +74,16 @@ def cross_validation(
     search = Search(folds, StepCounter(NAME, len(candidates), verbose))
     if saved is not None:
         search.resume(saved)
+    if problem.candidates is None:
+        # No candidate by default, but data without further components are not predicted better by more.
+        search.measure([1])  # no candidate by default, but what all others are compared with
     search.measure(candidates, stop_early=problem.candidates is None)
     if problem.candidates is None:
         # The grid is refined around its best candidate, and the proposal of the ratio gets its error too.
         more = between(search.candidates, as_good_as_best(search.candidates, search.errors)[0][0])
         search.measure(sorted({*more, *[k for k in (problem.largest_ratio(),) if k <= limit]}))
     as_good, best = as_good_as_best(search.candidates, search.errors)
+    rank = next((k for k in as_good if k >= candidates[0]), candidates[0])
     curve = RankCurve(
         "held-out error",
         tuple(search.candidates),
@@ -89,9 +91,9 @@ def cross_validation(
         search.errors.std(axis=0, ddof=1),
         better="smaller",
     )
-    reason = _reason(curve, as_good[0], best, folds, problem.last)
+    reason = _reason(curve, rank, best, folds, problem.last, rank in as_good)
     return problem.answer(
-        as_good[0], reason, NAME, scores=scores_of(curve), curves=(curve,), as_good=tuple(as_good)
+        rank, reason, NAME, scores=scores_of(curve), curves=(curve,), as_good=tuple(as_good)
     )
 
 
@@ -262,12 +264,12 @@ def as_good_as_best(candidates: Sequence[int], errors: FloatArray) -> tuple[list
     return [int(candidates[int(at)]) for at in alike], int(candidates[best])
 
 
-def _reason(curve: RankCurve, rank: int, best: int, folds: Sequence[Fold], last: int) -> str:
+def _reason(curve: RankCurve, rank: int, best: int, folds: Sequence[Fold], last: int, like: bool) -> str:
     scores = scores_of(curve)
     if rank == best:
         compared = f"the least of {len(curve.candidates)} candidates"
     else:
-        compared = f"not significantly more than the least, {scores[best]:.4g} with {best}"
+        compared = f"{'not ' * like}significantly more than the least, {scores[best]:.4g} with {best}"
     still = " It still falls at the largest candidate." if best == last else ""
     return (
         f"with {rank} components {scores[rank]:.4g} of the squares of held-out entries is not explained, "

@@ -70,12 +70,12 @@ def estimate_rank(
         one.
     k_min : int, default 2
         The smallest candidate. The ratio of the first two singular values of nonnegative data is nearly
-        always the largest one and says that the mean is not zero, so 1 is not a candidate by default.
+        always the largest one and says that the mean is not zero, so 1 is not a candidate by default;
+        cross-validation measures its error all the same, to compare with.
     k_max : int, optional
-        The largest candidate. Default: half of the smaller dimension of X, at most 64. The last singular
-        values of real data fall off steeply, where the ratio measures rounding and constant columns, not
-        components (digits would give 58 of 64). In any case it is capped at the smaller dimension minus one,
-        where the ratio ends, and at the numerical rank.
+        The largest candidate. Default: half of the smaller dimension of X, at most 64, because the last
+        singular values of real data measure rounding and constant columns. In any case it is capped at the
+        smaller dimension minus one, where the ratio ends, and at the numerical rank.
     candidates : sequence of int, optional
         The ranks to choose from. Default: all from `k_min` to `k_max` for the ratio; cross-validation,
         which fits every candidate, takes all up to 8, then steps of a quarter, and refines the grid around
@@ -114,12 +114,10 @@ def estimate_rank(
     Notes
     -----
     Where no candidate is left, the numerical rank is returned if it is below k_min, and 1 for a matrix of
-    zeros or with a dimension of at most 2; the reason says so. Computing k_max + 1 singular values costs the
-    Gram matrix of the shorter side, or a few passes over the data. Cross-validation fits every candidate once
-    per fold: a fold holds out the block where a part of the rows meets a part of the columns, or, where
-    entries are missing, a tenth of the observed entries. These fits are many and short, with fixed settings:
-    there are no `tol`, `max_iter` and `callback`, and no `sample_weight`, which held-out errors do not
-    support.
+    zeros or with a dimension of at most 2. Cross-validation fits every candidate once per fold: a fold holds
+    out the block where a part of the rows meets a part of the columns, or, where entries are missing, a tenth
+    of the observed entries. These fits are many and short: there are no `tol`, `max_iter` and `callback`, and
+    no `sample_weight`, which held-out errors do not support.
 
     References
     ----------

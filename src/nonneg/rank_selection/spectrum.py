@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.certificates.certificate import Certificate, Statement, Verdict, verdict_of
 from nonneg.rank_selection.candidates import RankProblem
 from nonneg.rank_selection.result import RankCurve, RankResult, scores_of
 
@@ -16,19 +16,16 @@ NAME, CONDITION = "singular-value-ratio", "ratio-condition"
 def singular_value_ratio(problem: RankProblem, **_: Any) -> RankResult:
     """Return the candidate k with the largest ratio of the k-th singular value to the next."""
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equation (45).
-    trivial = problem.trivial_answer(NAME)
-    if trivial is not None:
+    if (trivial := problem.trivial_answer(NAME)) is not None:
         return trivial
     candidates, ratios = problem.within(), problem.ratios()
     curve = RankCurve("singular-value ratio", tuple(candidates), ratios, np.zeros(len(ratios)))
     rank = problem.largest_ratio()
     ordered = np.sort(ratios)
     of = f"of the samples scaled to {problem.normalize} norm one " if problem.normalize else ""
-    among = (
-        f"from {problem.k_min} to {problem.last}"
-        if problem.candidates is None
-        else f"among the {len(candidates)} candidates"
-    )
+    among = f"from {problem.k_min} to {problem.last}"
+    if problem.candidates is not None:
+        among = f"among the {len(candidates)} candidates"
     least = "at least " if problem.singular_values[rank] < problem.noise else ""
     second = f"; the second largest is {ordered[-2]:.4g}" if len(ordered) > 1 else ""
     reason = (
@@ -67,11 +64,9 @@ def ratio_statements(problem: RankProblem, rank: int) -> Certificate:
     # By how much eigenvalues may be off for (92): (a + e) / (a - e) < (a + gap - e) / (a + e).
     allowed = floor * gap / (4.0 * floor + gap) if floor > 0 and gap > 0 else 0.0
     holds = deviation < allowed
-    hint = (
-        ""
-        if holds or problem.normalize
-        else " The theorem assumes samples of equal length: normalize='l2' removes the lengths."
-    )
+    hint = ""
+    if not (holds or problem.normalize):
+        hint = " The theorem assumes samples of equal length: normalize='l2' removes the lengths."
     sentence = (
         f"{rank} equal cones have squared singular values on three levels. Divided by the number of samples, "
         f"the observed ones differ from three levels, the means of theirs, by {deviation:.3g}, "
@@ -81,5 +76,4 @@ def ratio_statements(problem: RankProblem, rank: int) -> Certificate:
         "n_cones": rank, "n_samples": n_samples, "n_features": n_features, "first_level": float(values[0]),
         "cone_level": floor + gap, "floor_level": floor,
     }  # fmt: skip
-    verdict = Verdict.HOLDS if holds else Verdict.FAILS
-    return Certificate((Statement(CONDITION, sentence, deviation, allowed, verdict, quantities),))
+    return Certificate((Statement(CONDITION, sentence, deviation, allowed, verdict_of(holds), quantities),))

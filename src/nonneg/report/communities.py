@@ -56,9 +56,9 @@ def describe(
         conductance=conductance(graph.undirected, memberships).tolist(),
     )
     table, by_label = words.rows_of(communities, *communities[0]), compared and _by_label(compared)
-    curves = number and number["curves"]  # a graph of a few nodes has no estimates
-    clear = number and (not curves or model.certificate_["number-of-communities"].holds)  # else a caution
-    curves = curves and drawings.curves(number["candidates"], number["curves"], "communities", k)
+    # Where estimates disagree, the caution says it; a graph of a few nodes has none.
+    clear = number and all(one.holds for one in model.certificate_ if one.name == "number-of-communities")
+    curves = number and drawings.curves(number["candidates"], number["curves"], "communities", k)
     return Record(
         "communities",
         f"Communities of {source}",

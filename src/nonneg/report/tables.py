@@ -15,7 +15,7 @@ from nonneg._typing import FloatArray
 from nonneg.consensus.certificate import are_stable
 from nonneg.data import DataMatrix
 from nonneg.data.door import Request, wrap
-from nonneg.estimators.scaled_columns import column_scale, dominant_columns, scaled_columns
+from nonneg.estimators.scaled_columns import column_scale, divided_columns, dominant_columns
 from nonneg.io import Table
 from nonneg.losses.beta import objective
 from nonneg.report import drawings, words
@@ -128,7 +128,7 @@ def describe_fit(
 
 
 def _data(X: Any, scale: Any) -> DataMatrix:
-    return scaled_columns(wrap(X, Request(missing="mask", signed=True)), scale)
+    return divided_columns(wrap(X, Request(missing="mask", signed=True)), scale)
 
 
 def observed_relative_error(X: Any, W: FloatArray, H: FloatArray, scale: Any = None) -> float:
@@ -144,9 +144,10 @@ def _residual_sums(residuals: FloatArray, n_components: int) -> dict[str, Any]:
     squares = np.square(residuals[np.isfinite(residuals)])
     near, expected = squares <= FAR**2, squares.size - n_components * sum(residuals.shape)
     true, robust = float(squares.sum()), float(squares[near].sum())
+    ratio = f"Q/expected {true / expected:.3g}" if expected > 0 else "no more entries than parameters"
     note = (
-        f"Q(true) {true:.1f}, Q(robust) {robust:.1f}, Q/expected {true / max(expected, 1):.3g}; entries more "
-        f"than {FAR:g} uncertainties from the model: {np.count_nonzero(~near)}."
+        f"Q(true) {true:.1f}, Q(robust) {robust:.1f}, {ratio}; entries more than {FAR:g} uncertainties from "
+        f"the model: {np.count_nonzero(~near)}."
     )
     return {"q_true": true, "q_robust": robust, "q_expected": expected, "sentence": note}
 

@@ -20,7 +20,7 @@ import numpy as np
 from nonneg._arrays import to_float64
 from nonneg._typing import Array, FloatArray, IntArray
 from nonneg.certificates.bounds import lower, upper
-from nonneg.certificates.certificate import Statement, Verdict
+from nonneg.certificates.certificate import Statement, Verdict, verdict_of
 from nonneg.data import DataMatrix, LocalMatrix
 from nonneg.leastsquares.simplex import simplex_least_squares
 from nonneg.separable.result import SelectionResult
@@ -63,7 +63,7 @@ def margin_statement(row_maxima: Any, anchors: IntArray) -> Statement:
         f"The smallest row maximum of an anchor is {last:.4g}, the largest of another sample {after:.4g}: a "
         f"margin of {last - after:.4g}."
     )
-    verdict = Verdict.HOLDS if last > after else Verdict.FAILS
+    verdict = verdict_of(last > after)
     return Statement("anchor-margin", sentence, last - after, 0.0, verdict, {"last": last, "next": after})
 
 
@@ -75,7 +75,7 @@ def residual_statement(first: float, last: float, residual: float) -> Statement:
         f"before the first anchor; that of the last anchor was {last:.4g} when it was selected."
     )
     # Noise and a missing anchor leave residuals alike.
-    verdict = Verdict.HOLDS if share <= 1e-6 else Verdict.NOT_VERIFIABLE
+    verdict = verdict_of(share <= 1e-6, Verdict.NOT_VERIFIABLE)
     quantities = {"first_score": first, "last_score": last, "left": residual}
     return Statement("largest-residual", sentence, share, 1e-6, verdict, quantities)
 
@@ -137,9 +137,8 @@ def mixture_noise(points: DataMatrix, vertices: FloatArray) -> float:
     """Return a bound on the distance of a sample from mixtures with weights of at most one, in one pass."""
     # The least-squares weights are moved into the set of nonnegative weights whose sum is at most one; any
     # weights in it give a bound.
-    _, (parts,) = points.map_reduce_rows(
+    parts = points.reduce_rows(
         _left_by_mixtures,
-        n_out=0,
         inverse=points.to_device(np.linalg.pinv(vertices)),
         vertices=points.to_device(vertices),
     )
@@ -148,9 +147,7 @@ def mixture_noise(points: DataMatrix, vertices: FloatArray) -> float:
     return float(noise) + 4.0 * len(vertices) * float(np.finfo(np.float64).eps) * float(longest)
 
 
-def _left_by_mixtures(
-    block: LocalMatrix, *, inverse: Array, vertices: Array
-) -> tuple[tuple[()], tuple[list[Any]]]:
+def _left_by_mixtures(block: LocalMatrix, *, inverse: Array, vertices: Array) -> list[Any]:
     xp, parts = block.xp, [(0.0, 0.0)]
     inverse, vertices = xp.astype(inverse, xp.float64), xp.astype(vertices, xp.float64)
     for start, stop in block.row_blocks(1 << 20):
@@ -160,7 +157,7 @@ def _left_by_mixtures(
         residuals = rows - weights / sums @ vertices
         squares = [xp.max(xp.sum(part * part, axis=1)) for part in (residuals, rows)]
         parts.append((math.sqrt(float(squares[0])), math.sqrt(float(squares[1]))))
-    return (), ([tuple(np.max(parts, axis=0).tolist())],)
+    return [tuple(np.max(parts, axis=0).tolist())]
 
 
 def _averaged_noise(result: SelectionResult, vertices: FloatArray, n_samples: int) -> Statement:
@@ -299,7 +296,7 @@ def conditioning_statement(vertices: FloatArray) -> Statement:
         )
         return Statement("conditioning", sentence, None, None, Verdict.NOT_VERIFIABLE)
     threshold = 1e-10 * longest  # rounding in the Gram matrix
-    verdict = Verdict.HOLDS if kappa > threshold else Verdict.FAILS
+    verdict = verdict_of(kappa > threshold)
     sentence = (
         f"{'No' if kappa > threshold else 'An'} anchor is a mixture of the others: the smallest distance "
         f"from their convex hull is at least {lower(kappa)} (kappa(W)), the largest norm {longest:.4g}."
@@ -320,7 +317,7 @@ def support_statement(coefficients: Any, anchors: IntArray) -> Statement:
         else f"{100 * share:.4g}% of the weight is on anchors; {n_outside} other samples also have weight, "
         "as they do under noise."
     )
-    verdict = Verdict.HOLDS if n_outside == 0 else Verdict.NOT_VERIFIABLE
+    verdict = verdict_of(n_outside == 0, Verdict.NOT_VERIFIABLE)
     return Statement("support", sentence, share, 1.0, verdict, {"points_outside": n_outside})
 
 
@@ -334,7 +331,9 @@ def lemma_1_statement(model: Model) -> Statement:
         f"{'below' if model.omega < limit else 'not below'} 2/sqrt(K) = {limit:.4g}{_scope(holds)}."
     )
     quantities = {"omega": model.omega, "support_inside": model.inside, "k": model.k}
-    return Statement("lemma-1", sentence, model.omega, limit, _verdict(holds), quantities)
+    return Statement(
+        "lemma-1", sentence, model.omega, limit, verdict_of(holds, Verdict.NOT_VERIFIABLE), quantities
+    )
 
 
 def theorem_3_statement(model: Model) -> Statement:
@@ -358,11 +357,9 @@ def theorem_3_statement(model: Model) -> Statement:
         "beta": beta, "rho": rho, "kappa": model.kappa, "closeness": model.closeness, "delta": model.delta,
         "squared_noise": model.noise, "lam": model.lam, "mu": model.mu,
     }  # fmt: skip
-    return Statement("theorem-3", sentence, margin, 0.0, _verdict(margin > 0), quantities)
-
-
-def _verdict(holds: bool) -> Verdict:
-    return Verdict.HOLDS if holds else Verdict.NOT_VERIFIABLE
+    return Statement(
+        "theorem-3", sentence, margin, 0.0, verdict_of(margin > 0, Verdict.NOT_VERIFIABLE), quantities
+    )
 
 
 def _scope(holds: bool) -> str:

@@ -36,9 +36,7 @@ def fast_anchor(
         direction = None if n_picks == 1 else basis.extended(xp, row - first[0])
         return {"origin": first[0], "direction": direction, "basis": basis.matrix, "tie_tol": tie_tol}
 
-    rule = GreedyRule(
-        begin=squared_norms, advance=_from_span, shared=shared, n_kept=2, tie_break=(1, tie_tol)
-    )
+    rule = GreedyRule(begin=squared_norms, advance=_from_span, shared=shared, n_kept=2, tie_tol=tie_tol)
     result = select_greedily(data, n_components, rule, method="fast-anchor")
     if not clean_up or len(result.anchors) < 2:
         return result
@@ -59,16 +57,14 @@ def _cleaned_up(data: DataMatrix, anchors: IntArray, tie_tol: float) -> IntArray
         basis = np.linalg.qr((others[1:] - origin).T)[0]
         own = float(squares_outside((rows[turn] - origin)[None, :], basis)[0])
         shared = {"origin": data.to_device(origin), "basis": data.to_device(basis), "tie_tol": tie_tol}
-        index, square, _ = best_candidate(data.map_reduce_rows(_farthest, n_out=0, **shared)[1][0], tie_tol)
+        index, square, _ = best_candidate(data.reduce_rows(_farthest, **shared), tie_tol)
         # Ties keep the anchor, as they do where the others span as much.
         if square > (1.0 + tie_tol) * own and square > tie_tol**2 * float(np.sum((rows - origin) ** 2)):
             anchors[turn], rows[turn] = index, to_float64(data.take_rows([index]))[0]
     return anchors
 
 
-def _farthest(
-    block: LocalMatrix, *, origin: Array, basis: Array, tie_tol: float
-) -> tuple[tuple[()], tuple[list[Candidate]]]:
+def _farthest(block: LocalMatrix, *, origin: Array, basis: Array, tie_tol: float) -> list[Candidate]:
     # The candidates of a block for the sample farthest from an affine span.
     xp = block.xp
     columns = xp.concat([basis, origin[:, None]], axis=1)
@@ -79,11 +75,11 @@ def _farthest(
     apart = xp.clip(scale - 2.0 * products[:, -1], min=0.0)
     squares = xp.clip(apart - xp.sum(inside * inside, axis=1), min=0.0)
 
-    def squares_of(rows: Array, places: Array) -> Array:
+    def squares_of(rows: Array) -> Array:
         return squares_outside(rows - origin, basis)
 
     squares = accurate_squares(block, squares, scale, tie_tol, squares_of)
-    return (), (block_candidates(block, squares, apart, tie_tol, rows=False),)
+    return block_candidates(block, squares, apart, tie_tol, rows=False)
 
 
 def _from_span(
@@ -110,7 +106,7 @@ def _from_span(
             along = along - xp.sum(origin * direction[:, 0])
             squares = xp.clip(squares - along * along, min=0.0)
 
-    def squares_of(rows: Array, places: Array) -> Array:
+    def squares_of(rows: Array) -> Array:
         rows = rows - origin
         return xp.sum(rows * rows, axis=1) if basis is None else squares_outside(rows, basis)
 

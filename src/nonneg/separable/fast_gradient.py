@@ -71,17 +71,11 @@ def fast_gradient(
     with :math:`\Omega = \{C \ge 0, c_{ii} \le 1, w_i c_{ij} \le w_j c_{ii}\}`, w the l1 norms of the points
     and p close to one, with slightly different entries that break ties between duplicates.
 
-    Parameters
-    ----------
-    data : DataMatrix
-        The data, one point per row, in this process.
-    n_components : int
-        The number of anchors.
+    Parameters besides those of `select_anchors`:
+
     lam : float or "auto", default "auto"
         The weight. "auto" balances the error of successive projections with the trace, and adapts the weight
         at every restart so that the trace tends to n_components / 2 + 1, as the authors' code does.
-    max_iter : int, default 150
-        Maximum number of iterations.
     tol : float, default 1e-8
         Stop when an iteration changed the diagonal by at most this fraction (1-norm).
     init : array of int, optional
@@ -89,31 +83,12 @@ def fast_gradient(
         C is zero.
     rng : None, int, Generator, RandomState or SeedSequence
         Random numbers for the entries of p.
-    callback : callable, optional
-        Called with a `Progress` after each iteration; True stops.
-    verbose : int, default 0
-        1 shows a line with the objective.
     memory_limit : float
         In bytes. Five arrays of n_samples by n_samples must fit.
 
-    Returns
-    -------
-    SelectionResult
-        With the diagonal as `row_maxima` and the history of objective, diagonal change and weight.
-
-    Raises
-    ------
-    UnsupportedInputError
-        If the arrays do not fit.
-
-    Notes
-    -----
+    The result has the diagonal as `row_maxima` and the history of objective, diagonal change and weight.
     O(n^2 m) operations per iteration and O(n^2) memory: for a few thousand points. `method="merit"` needs
-    memory linear in n.
-
-    References
-    ----------
-    .. [1] Gillis & Luce (2018), IEEE Trans. Image Process. 27(1).
+    memory linear in n. Gillis & Luce (2018), IEEE Trans. Image Process. 27(1).
     """
     n = data.shape[0]
     needed = float(SQUARE_ARRAYS) * n * n * (4 if is_float32(data.dtype) else 8)

@@ -35,9 +35,9 @@ class GreedyRule:
     n_kept: int  # number of arrays that the rule keeps
     # ``refine(data, index, row)`` returns the index to select in place of the best score's, and that sample.
     refine: Callable[[DataMatrix, int, Array], tuple[int, Array]] | None = None
-    # Tie-breaking: which of the kept arrays decides among rows whose scores are within a fraction of the best
+    # Tie-breaking: the second kept array decides among rows whose scores are within this fraction of the best
     # one. The largest entry of its first column wins; of those equal up to rounding, the lowest index.
-    tie_break: tuple[int, float] | None = None
+    tie_tol: float | None = None
 
 
 def select_greedily(
@@ -52,17 +52,16 @@ def select_greedily(
 ) -> SelectionResult:
     """Select samples one after another, each with the best score given those before, until none is left."""
     history, started, n_passes = History(), time.perf_counter(), 0
-    share = 0.0 if rule.tie_break is None else rule.tie_break[1]
     state: tuple[SampleArray, ...] = ()
     indices: list[int] = []
     scores: list[float] = []
 
     def passed(score: BlockScore, shared: Mapping[str, Any]) -> tuple[int, float, Array]:
         nonlocal state, n_passes
-        options = {"score": score, "shared": shared, "tie": rule.tie_break}
+        options = {"score": score, "shared": shared, "tie_tol": rule.tie_tol}
         state, (candidates,) = data.map_reduce_rows(_scored, *state, n_out=rule.n_kept, **options)
         n_passes += 1
-        return best_candidate(candidates, share)
+        return best_candidate(candidates, rule.tie_tol or 0.0)
 
     index, score, row = passed(rule.begin, {})
     # A residual is a sum of products: some tens of rounding errors.
@@ -99,11 +98,11 @@ def _scored(
     *state: Array,
     score: BlockScore,
     shared: Mapping[str, Any],
-    tie: tuple[int, float] | None,
+    tie_tol: float | None,
 ) -> tuple[tuple[Array, ...], tuple[list[Candidate]]]:
     rows, scores = score(block, *state, **shared)
-    second, share = (None, 0.0) if tie is None else (rows[tie[0]][:, 0], tie[1])
-    return rows, (block_candidates(block, scores, second, share),)
+    second = None if tie_tol is None else rows[1][:, 0]
+    return rows, (block_candidates(block, scores, second, tie_tol or 0.0),)
 
 
 class GrowingBasis:
@@ -133,7 +132,7 @@ def accurate_squares(
     values: Array,
     original: Array,
     tie_tol: float,
-    squares_of: Callable[[Array, Array], Array],
+    squares_of: Callable[[Array], Array],
 ) -> Array:
     """Return squared residuals accurate enough to select by: those in doubt are recomputed."""
     # A difference of squares has an error of some roundings of the minuend. Few rows are in doubt until the
@@ -151,6 +150,6 @@ def accurate_squares(
     for start in range(0, n_places, step):
         part = places[start : min(start + step, n_places)]
         rows = xp.astype(block.take_rows(to_float64(part).astype(np.int64)), xp.float64)
-        squares.append(squares_of(rows, part))
+        squares.append(squares_of(rows))
     turn = xp.clip(xp.cumulative_sum(xp.astype(unsure, xp.int64)) - 1, min=0)
     return xp.where(unsure, xp.take(xp.concat(squares, axis=0), turn), values)

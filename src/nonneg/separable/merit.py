@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -71,12 +72,8 @@ def merit(
 ) -> SelectionResult:
     """Write every sample as a mixture of few samples, and select those with the largest weights.
 
-    Parameters
-    ----------
-    data : DataMatrix
-        The data, one point per row, in this process; entries may be negative.
-    n_components : int
-        The number of anchors.
+    Parameters besides those of `select_anchors`:
+
     lam : float, "paper" or "printed", default "paper"
         Weight of the row sparsity in (18). "paper" is ``||X - W H|| / (2 K)`` with the anchors of successive
         projections as W and the best mixtures of them as H, as in the authors' program; it depends on the
@@ -84,8 +81,6 @@ def merit(
         MERIT(0).
     mu : float, default 1e-5
         Smoothing of the row sparsity, positive.
-    max_iter : int, default 100
-        Maximum number of iterations.
     tol : float, default 1e-5
         Stop at a duality gap of at most this, in the unit of the objective; 0 never does.
     init : None or array of int
@@ -96,40 +91,25 @@ def merit(
     recovery : bool, optional
         Whether the certificate evaluates Lemma 1 and Theorem 3, which needs the mixtures of the anchors; by
         default where points times anchors are at most a million.
-    callback : callable, optional
-        Called with a `Progress` after each iteration; True stops.
-    verbose : int, default 0
-        1 shows a line with objective, rate and time left.
-    checkpoint : str or path, optional
-        A folder in which the run is saved, and from which it is resumed.
 
-    Returns
-    -------
-    SelectionResult
-        Duality gap and objective belong to the coefficients returned.
-
-    Notes
-    -----
-    An iteration costs 2 N^2 M operations in float32 (see `nonneg.kernels.self_dictionary`). The residuals are
-    dense, also those of sparse points: reduce the points first (`reduce=`) where M is large. Of equal scores
-    and equal row maxima the lowest index wins, as in the authors' program.
+    Duality gap and objective of the result belong to its coefficients. An iteration costs 2 N^2 M operations
+    in float32 (see `nonneg.kernels.self_dictionary`). The residuals are dense, also those of sparse points:
+    reduce the points first (`reduce=`) where M is large. Of equal scores and equal row maxima the lowest
+    index wins, as in the authors' program.
     """
     check_points(data)
     problem = Problem(dictionary_of(data), 0.0, float(mu))
     weight = lam if not isinstance(lam, str) else published_weight(data, n_components, lam, float(mu))
     problem = replace(problem, lam=float(weight))
     state = problem.initial_iterate(init, data, t_init)
-    first_t, saved = state.t, None
-    if checkpoint is not None:
-        saved = Checkpoint.of(
-            checkpoint,
-            *("merit", [problem.lam, problem.mu, tol, state.t], n_components, data.container),
-            *(fingerprint(data), state.weights, state.counts),
-            interval=max(5.0, 24.0 * math.prod(data.shape) / SAVED_PER_SECOND),
-            from_numpy=lambda name, array: (
-                problem.dictionary.to_device(array) if name == "residual" else array
-            ),
-        )
+    first_t = state.t
+    saved = Checkpoint.of(
+        checkpoint,
+        *("merit", [problem.lam, problem.mu, tol, state.t], n_components, data.container),
+        *(partial(fingerprint, data), state.weights, state.counts),
+        interval=max(5.0, 24.0 * math.prod(data.shape) / SAVED_PER_SECOND),
+        from_numpy=lambda name, array: problem.dictionary.to_device(array) if name == "residual" else array,
+    )
 
     def step(state: Iterate) -> tuple[Iterate, Mapping[str, Any]]:
         if state.vertices is None:

@@ -18,6 +18,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -78,12 +79,8 @@ def merit_exact(
 ) -> SelectionResult:
     """Solve the problem of MERIT without smoothing, and select the samples with the largest weights.
 
-    Parameters
-    ----------
-    data : DataMatrix
-        The data, one point per row, in this process; entries may be negative.
-    n_components : int
-        The number of anchors.
+    Parameters besides those of `select_anchors`:
+
     lam : float or "auto", default "auto"
         Weight of the row sparsity, positive. "auto" is ``||X - W H||^2 / (2 K)``, see the module.
     n_explained : int, optional
@@ -95,24 +92,10 @@ def merit_exact(
         Stop at a duality gap of at most this fraction of the objective.
     init : None or array of int
         Anchors, the first working set; those of SPA by default.
-    callback : callable, optional
-        Called with a `Progress` after each iteration; True stops.
-    verbose : int, default 0
-        1 shows a line with objective, rate and time left.
-    checkpoint : str or path, optional
-        A folder in which the run is saved, and from which it is resumed.
 
-    Returns
-    -------
-    SelectionResult
-        Duality gap and objective belong to the coefficients. These are None where `n_explained` leaves
-        samples out.
-
-    Notes
-    -----
-    An iteration is one scan of 2 N L M operations for N points, L of them explained, and, for a working set
-    of s rows, 2 s^2 L operations for each of the inner iterations (ADMM). The memory is that of six s x L
-    matrices.
+    The coefficients of the result are None where `n_explained` leaves samples out. An iteration is one scan
+    of 2 N L M operations for N points, L of them explained, and, for a working set of s rows, 2 s^2 L
+    operations for each of the inner iterations (ADMM). The memory is that of six s x L matrices.
     """
     check_points(data)
     n = data.shape[0]
@@ -133,15 +116,14 @@ def merit_exact(
         )
     solver = WorkingSets(dictionary_of(data), dictionary_of(columns), float(lam), float(tol))
     initial = solver.initial_iterate(first)
-    saved = None
-    if checkpoint is not None:
-        moved = {"split", "dual", "caps"}
-        saved = Checkpoint.of(
-            checkpoint,
-            *("merit-exact", [solver.lam, tol, len(explained)], n_components, data.container),
-            *(fingerprint(data), initial.rows, initial.split),
-            from_numpy=lambda name, array: solver.points.to_device(array) if name in moved else array,
-        )
+    saved = Checkpoint.of(
+        checkpoint,
+        *("merit-exact", [solver.lam, tol, len(explained)], n_components, data.container),
+        *(partial(fingerprint, data), initial.rows, initial.split),
+        from_numpy=lambda name, array: (
+            solver.points.to_device(array) if name in ("split", "dual", "caps") else array
+        ),
+    )
     run = iterate(
         solver.step,
         initial,

@@ -106,22 +106,22 @@ def merge_near_duplicates(points: Prepared, share: float) -> Prepared:
 
 def gathered(data: DataMatrix) -> Any:
     """Return all samples as one dense NumPy array of float64."""
-    _, (parts,) = data.map_reduce_rows(_dense_block, n_out=0)
+    parts = data.reduce_rows(_dense_block)
     return np.concatenate(parts, axis=0)
 
 
-def _dense_block(block: LocalMatrix) -> tuple[tuple[()], tuple[list[Any]]]:
-    return (), ([to_float64(block.dense_rows(0, block.shape[0]))],)
+def _dense_block(block: LocalMatrix) -> list[Any]:
+    return [to_float64(block.dense_rows(0, block.shape[0]))]
 
 
 def squared_norms(data: DataMatrix) -> Any:
     """Return the squared norms of the samples."""
-    _, (parts,) = data.map_reduce_rows(_block_squares, n_out=0)
+    parts = data.reduce_rows(_block_squares)
     return np.concatenate(parts)
 
 
-def _block_squares(block: LocalMatrix) -> tuple[tuple[()], tuple[list[Any]]]:
-    return (), ([to_float64(block.row_powers(2.0))],)
+def _block_squares(block: LocalMatrix) -> list[Any]:
+    return [to_float64(block.row_powers(2.0))]
 
 
 def rows_of(data: DataMatrix, rows: IntArray) -> DataMatrix:
@@ -145,13 +145,13 @@ def projected(data: DataMatrix, basis: Any, *, offset: Any = None) -> DataMatrix
     """Return the projected samples (x - offset) basis."""
     basis = np.asarray(basis, dtype=np.float64)
     shift = None if offset is None else data.to_device((offset @ basis)[None, :])
-    (points,), _ = data.map_reduce_rows(_reduced, basis=data.to_device(basis), shift=shift)
+    points = data.map_rows(_reduced, basis=data.to_device(basis), shift=shift)
     return as_data_matrix(points)
 
 
-def _reduced(block: LocalMatrix, *, basis: Array, shift: Array | None) -> tuple[tuple[Array], tuple[()]]:
+def _reduced(block: LocalMatrix, *, basis: Array, shift: Array | None) -> Array:
     points = block.times(basis)
-    return (points if shift is None else points - shift,), ()
+    return points if shift is None else points - shift
 
 
 def principal_directions(data: DataMatrix, k: int, *, centered: bool) -> tuple[Any, Any]:

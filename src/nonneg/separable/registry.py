@@ -14,53 +14,24 @@ ALL_CONTAINERS = frozenset({"dense", "sparse", "array", "dask", "streamed"})
 
 @dataclass(frozen=True, kw_only=True)
 class Method(Entry):
-    """A way to select anchors and the data it accepts.
+    """A way to select anchors: ``run(data, n_components, **parameters)`` returns a `SelectionResult`."""
 
-    Attributes
-    ----------
-    implementation : callable or str
-        ``run(data, n_components, **parameters)`` returns a `SelectionResult`; `data` is a checked
-        `DataMatrix`.
-    summary : str
-        What it does, in a few words.
-    options : frozenset of str
-        The parameters of its own that it accepts (`method_params`).
-    kind : str
-        "greedy" (one pass over the data per anchor), "convex" (all anchors at once) or "choice" (between the
-        results of others).
-    signed : bool
-        Whether the data may have negative entries (PCA-reduced samples, eigenvectors).
-    inputs : frozenset of str
-        The containers it accepts: "dense", "sparse", "array" (PyTorch, CuPy), "dask",
-        "streamed" (files), "sparse-array" (sparse tensors and CuPy's sparse matrices; others move them to
-        host memory).
-    simplex : bool
-        Whether it is made for samples whose weights sum to one; the others look for a cone.
-    affine : bool
-        Whether its result does not depend on the origin: a sample of zeros is a vertex like any other.
-    averages : bool
-        Whether its vertices are averages of samples (`SelectionResult.components`).
-    centered : bool
-        Whether the samples may be centered: a method that depends on the origin does not find the vertices of
-        centered samples.
-    seeded : bool
-        Whether it draws random numbers (`rng`).
-    in_process : bool
-        Whether it needs the samples in this process: chunked data are reduced and gathered first.
-    shared : frozenset of str
-        Which of the parameters in `SHARED` it accepts.
-    """
-
+    # "greedy" (one pass over the data per anchor), "convex" (all anchors at once) or "choice" (between the
+    # results of others).
     kind: str = "greedy"
-    signed: bool = True
+    signed: bool = True  # whether the data may have negative entries (PCA-reduced samples, eigenvectors)
+    # The containers it accepts. Without "sparse-array", sparse tensors and those of CuPy are moved to the
+    # host.
     inputs: frozenset[str] = ALL_CONTAINERS
-    simplex: bool = True
-    affine: bool = False
-    averages: bool = False
+    simplex: bool = True  # whether it is made for samples whose weights sum to one; others look for a cone
+    affine: bool = False  # whether its result does not depend on the origin: zeros are a vertex like others
+    averages: bool = False  # whether its vertices are averages of samples (`SelectionResult.components`)
+    # Whether the samples may be centered: a method that depends on the origin does not find the vertices of
+    # centered samples.
     centered: bool = False
-    seeded: bool = False
-    in_process: bool = False
-    shared: frozenset[str] = frozenset()
+    seeded: bool = False  # whether it draws random numbers (`rng`)
+    in_process: bool = False  # whether chunked data are reduced and gathered in this process first
+    shared: frozenset[str] = frozenset()  # the parameters in `SHARED` that it accepts
 
 
 CONVEX = frozenset({"init", "tol", "max_iter", "verbose", "callback"})

@@ -202,21 +202,9 @@ def select_anchors(
         "init": init, "tol": tol, "max_iter": max_iter, "verbose": checked_verbose(verbose) or None,
         "callback": callback, "checkpoint": checked_checkpoint(checkpoint),
     }  # fmt: skip
-    # None is left to the method, which may have a default of its own.
-    keywords = {key: value for key, value in shared.items() if value is not None}
-    for key in keywords:
-        if key not in entry.shared:
-            raise not_accepted(name, key, [other for other in METHODS if key in METHODS[other].shared])
-    keywords |= checked_params(name, method_params)
-    for key, value in {**keywords, "energy": energy, "merge": merge, "centered": centered}.items():
-        meant, possible = CHECKS.get(key, ("", lambda value: True))
-        if not possible(value):
-            raise InvalidParameterError(f"{key} must be {meant}, got {value!r}.")
-    if "variant" in keywords:
-        UnknownNameError.check("variant", keywords["variant"], VARIANTS)
-    if isinstance(lam := keywords.get("lam"), str) and lam not in WEIGHT_RULES.get(name, ()):
-        able = [key for key, rules in WEIGHT_RULES.items() if lam in rules]
-        raise not_accepted(name, f"{lam=}", able)
+    keywords = _checked_keywords(name, shared, method_params)
+    steps = {"energy": energy, "normalize": normalize, "reduce": reduce, "centered": centered, "merge": merge}
+    _check_values(steps)
     if entry.seeded:
         keywords["rng"] = rng
     if centered and not entry.centered:
@@ -237,21 +225,7 @@ def select_anchors(
                 f"n_components={n_components} is more than the {data.shape[0]} samples that X has. Ask for "
                 "fewer."
             )
-        points = prepared(
-            data, energy=energy, normalize=normalize, reduce=reduce, centered=centered, merge=merge
-        )
-        if n_components is not None and n_components > points.data.shape[0]:
-            raise InvalidParameterError(
-                f"n_components={n_components} is more than the {points.data.shape[0]} samples that "
-                f"{listed(points.details)} left. Ask for fewer, or keep more samples."
-            )
-        if entry.in_process:
-            points = _gathered(points, n_components, centered)
-        if centered and "reduce" not in points.details:
-            raise InvalidParameterError(
-                "centered=True applies to the projection by reduce=, but the samples are not reduced. Also "
-                "pass reduce=, the number of directions."
-            )
+        points = _checked_points(data, n_components, steps, in_process=entry.in_process)
         number = None
         if n_components is None:
             number = number_of_anchors(points.data)
@@ -266,6 +240,51 @@ def select_anchors(
         result = _in_rows_of(with_statements(result, points.data), points, data)
         _warn_of_zeros(data, result.anchors)
     return result
+
+
+def _checked_keywords(
+    name: str, shared: Mapping[str, Any], method_params: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the keywords of a method, or refuse those that it does not accept."""
+    # None is left to the method, which may have a default of its own.
+    keywords = {key: value for key, value in shared.items() if value is not None}
+    for key in keywords:
+        if key not in METHODS[name].shared:
+            raise not_accepted(name, key, [other for other in METHODS if key in METHODS[other].shared])
+    keywords |= checked_params(name, method_params)
+    _check_values(keywords)
+    if "variant" in keywords:
+        UnknownNameError.check("variant", keywords["variant"], VARIANTS)
+    if isinstance(lam := keywords.get("lam"), str) and lam not in WEIGHT_RULES.get(name, ()):
+        raise not_accepted(name, f"{lam=}", [key for key, rules in WEIGHT_RULES.items() if lam in rules])
+    return keywords
+
+
+def _check_values(keywords: Mapping[str, Any]) -> None:
+    for key, value in keywords.items():
+        meant, possible = CHECKS.get(key, ("", lambda value: True))
+        if not possible(value):
+            raise InvalidParameterError(f"{key} must be {meant}, got {value!r}.")
+
+
+def _checked_points(
+    data: DataMatrix, n_components: int | None, steps: dict[str, Any], *, in_process: bool
+) -> Prepared:
+    """Return the samples after preprocessing, which must leave as many as there are anchors."""
+    points = prepared(data, **steps)
+    if n_components is not None and n_components > points.data.shape[0]:
+        raise InvalidParameterError(
+            f"n_components={n_components} is more than the {points.data.shape[0]} samples that "
+            f"{listed(points.details)} left. Ask for fewer, or keep more samples."
+        )
+    if in_process:
+        points = _gathered(points, n_components, steps["centered"])
+    if steps["centered"] and "reduce" not in points.details:
+        raise InvalidParameterError(
+            "centered=True applies to the projection by reduce=, but the samples are not reduced. Also "
+            "pass reduce=, the number of directions."
+        )
+    return points
 
 
 def _check_entries(data: DataMatrix, name: str) -> None:

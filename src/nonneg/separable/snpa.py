@@ -26,7 +26,7 @@ def snpa(data: DataMatrix, n_components: int, *, tie_tol: float = TIE_TOL) -> Se
         anchors.append(xp.astype(row, xp.float64))
         return {"vertices": xp.stack(anchors, axis=0), "tie_tol": tie_tol}
 
-    rule = GreedyRule(begin=_begin, advance=_advance, shared=shared, n_kept=4, tie_break=(1, tie_tol))
+    rule = GreedyRule(begin=_begin, advance=_advance, shared=shared, n_kept=4, tie_tol=tie_tol)
     return select_greedily(data, n_components, rule, method="snpa")
 
 
@@ -62,7 +62,7 @@ def _advance(
     wide, cross = xp.astype(weights, xp.float64), xp.astype(products, xp.float64)
     squares = original[:, 0] - 2.0 * xp.sum(wide * cross, axis=1) + xp.sum((wide @ gram) * wide, axis=1)
 
-    def squares_of(rows: Array, places: Array) -> Array:
+    def squares_of(rows: Array) -> Array:
         # In float32 the weights are as inaccurate as the products: solved again for the few rows in doubt.
         rows = rows - simplex_least_squares(gram, rows @ hull.T) @ hull
         return xp.sum(rows * rows, axis=1)

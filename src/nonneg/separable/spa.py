@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -28,9 +29,7 @@ def spa(data: DataMatrix, n_components: int, *, tie_tol: float = TIE_TOL) -> Sel
         direction = basis.extended(array_namespace(row), row)
         return {"direction": direction, "basis": basis.matrix, "tie_tol": tie_tol}
 
-    rule = GreedyRule(
-        begin=squared_norms, advance=_projected, shared=shared, n_kept=2, tie_break=(1, tie_tol)
-    )
+    rule = GreedyRule(begin=squared_norms, advance=_projected, shared=shared, n_kept=2, tie_tol=tie_tol)
     return select_greedily(data, n_components, rule, method="spa")
 
 
@@ -55,10 +54,8 @@ def _projected(
         along = xp.astype(block.times(xp.astype(direction, block.dtype)), xp.float64)[:, 0]
         squares = xp.clip(squares - along * along, min=0.0)
 
-    def squares_of(rows: Array, places: Array) -> Array:
-        return squares_outside(rows, basis)
-
-    squares = accurate_squares(block, squares, original[:, 0], tie_tol, squares_of)
+    accurate = partial(squares_outside, basis=basis)
+    squares = accurate_squares(block, squares, original[:, 0], tie_tol, accurate)
     return (squares[:, None], original), squares
 
 

@@ -37,14 +37,14 @@ def vca(
         mean = mean_row(flat)
         # Else the direction of the mean is rounding error.
         if float(np.linalg.norm(mean)) > CENTERED * math.sqrt(flat.squared_norm() / flat.shape[0]):
-            (scaled,), _ = flat.map_reduce_rows(_scaled_to_plane, mean=flat.to_device(mean[:, None]))
+            scaled = flat.map_rows(_scaled_to_plane, mean=flat.to_device(mean[:, None]))
             points = as_data_matrix(scaled)
     plane = points is not None
     if points is None:
         directions, mean = principal_directions(data, max(1, min(k - 1, *data.shape)), centered=True)
         points = projected(data, directions, offset=mean)
         longest = math.sqrt(float(squared_norms(points).max()))
-        points = as_data_matrix(points.map_reduce_rows(_widened, constant=longest)[0][0])
+        points = as_data_matrix(points.map_rows(_widened, constant=longest))
     anchors: list[Any] = []
 
     def direction() -> Any:
@@ -85,16 +85,16 @@ def _signal_to_noise(data: DataMatrix, k: int) -> float:
     return 10.0 * math.log10(ratio) if ratio > 0 else -math.inf
 
 
-def _scaled_to_plane(block: LocalMatrix, *, mean: Array) -> tuple[tuple[Array], tuple[()]]:
+def _scaled_to_plane(block: LocalMatrix, *, mean: Array) -> Array:
     # Zero samples stay; those whose height is rounding error have no image in the plane.
     heights = block.times(mean)
     xp = array_namespace(heights)
     rows = block.dense_rows(0, block.shape[0])
     lengths = xp.linalg.vector_norm(rows, axis=1, keepdims=True) * xp.linalg.vector_norm(mean)
     finite = xp.abs(heights) > 64.0 * xp.finfo(heights.dtype).eps * lengths
-    return (xp.where(finite, rows / xp.where(finite, heights, xp.ones_like(heights)), rows * 0.0),), ()
+    return xp.where(finite, rows / xp.where(finite, heights, xp.ones_like(heights)), rows * 0.0)
 
 
-def _widened(block: LocalMatrix, *, constant: float) -> tuple[tuple[Array], tuple[()]]:
+def _widened(block: LocalMatrix, *, constant: float) -> Array:
     rows = block.dense_rows(0, block.shape[0])
-    return (block.xp.concat([rows, block.xp.full_like(rows[:, :1], constant)], axis=1),), ()
+    return block.xp.concat([rows, block.xp.full_like(rows[:, :1], constant)], axis=1)

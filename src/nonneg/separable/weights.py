@@ -48,47 +48,41 @@ def anchor_weights(data: DataMatrix, components: Any, *, sum_to_one: bool) -> Sa
     """Return the W >= 0 that minimizes the Frobenius norm of X - W H."""
     host = to_float64(components)
     if not sum_to_one:
-        (weights,), _ = data.map_reduce_rows(_nonnegative, right=data.to_device(host.T))
-        return weights
+        return data.map_rows(_nonnegative, right=data.to_device(host.T))
     # Relative to their mean, anchors far from the origin keep their digits.
     mean = host.mean(axis=0)
     shifted = host - mean
-    (weights,), _ = data.map_reduce_rows(
+    return data.map_rows(
         _on_simplex,
         right=data.to_device(shifted.T),
         offset=data.to_device((shifted @ mean)[None, :]),
         gram=shifted @ shifted.T,
     )
-    return weights
 
 
-def _nonnegative(block: LocalMatrix, *, right: Array) -> tuple[tuple[Array], tuple[()]]:
-    return (nonnegative_least_squares(SharedGram(right.T @ right), block.times(right)),), ()
+def _nonnegative(block: LocalMatrix, *, right: Array) -> Array:
+    return nonnegative_least_squares(SharedGram(right.T @ right), block.times(right))
 
 
-def _on_simplex(
-    block: LocalMatrix, *, right: Array, offset: Array, gram: Any
-) -> tuple[tuple[Array], tuple[()]]:
-    return (simplex_least_squares(gram, block.times(right) - offset),), ()
+def _on_simplex(block: LocalMatrix, *, right: Array, offset: Array, gram: Any) -> Array:
+    return simplex_least_squares(gram, block.times(right) - offset)
 
 
 def squared_residuals(data: DataMatrix, vertices: Any) -> FloatArray:
     """Return the squared distances of all samples from the convex hull of some vertices."""
     mixtures = anchor_weights(data, vertices, sum_to_one=True)
     right = data.to_device(to_float64(vertices))
-    _, (parts,) = data.map_reduce_rows(_squares, mixtures, n_out=0, right=right)
+    parts = data.reduce_rows(_squares, mixtures, right=right)
     return np.concatenate(parts)
 
 
-def _squares(
-    block: LocalMatrix, mixtures: Array, *, right: Array
-) -> tuple[tuple[()], tuple[list[FloatArray]]]:
+def _squares(block: LocalMatrix, mixtures: Array, *, right: Array) -> list[FloatArray]:
     xp, parts = block.xp, []
     for start, stop in block.row_blocks(1 << 20):
         rows = xp.astype(block.dense_rows(start, stop), xp.float64)
         rows = rows - xp.astype(mixtures[start:stop, :], xp.float64) @ xp.astype(right, xp.float64)
         parts.append(to_float64(xp.sum(rows * rows, axis=1)))
-    return (), (parts,)
+    return parts
 
 
 def rows_sum_to_one(data: DataMatrix) -> bool:

@@ -65,7 +65,7 @@ class _RaySearch:
         heights = xp.astype(data.to_device(self.heights), direction.dtype)
         columns = xp.stack([direction, heights], axis=1)
         self.n_passes += 1
-        ray = best_candidate(data.map_reduce_rows(_look, n_out=0, columns=columns)[1][0])[0]
+        ray = best_candidate(data.reduce_rows(_look, columns=columns))[0]
         return (index, row) if ray == index else (ray, data.take_rows([ray])[0, :])
 
     def _residual(self, row: Array) -> Array:
@@ -102,7 +102,7 @@ def _advance(
     squares = xp.sum((wide @ gram - 2.0 * xp.astype(products, xp.float64)) * wide, axis=1)
     squares = xp.clip(original[:, 0] + squares, min=0.0)
 
-    def squares_of(rows: Array, places: Array) -> Array:
+    def squares_of(rows: Array) -> Array:
         rows = _residuals(rows, rays, gram)
         return xp.sum(rows * rows, axis=1)
 
@@ -110,14 +110,14 @@ def _advance(
     return (original, squares[:, None], products, weights), squares
 
 
-def _look(block: LocalMatrix, *, columns: Array) -> tuple[tuple[()], tuple[list[Candidate]]]:
+def _look(block: LocalMatrix, *, columns: Array) -> list[Candidate]:
     # The sample with the largest product with a direction, relative to its height.
     xp = block.xp
     along = xp.astype(block.times(xp.astype(columns, block.dtype)), xp.float64)
     heights = along[:, 1]
     safe = xp.where(heights > 0, heights, xp.ones_like(heights))
     ratios = xp.where(heights > 0, along[:, 0] / safe, xp.full_like(heights, -float("inf")))
-    return (), (block_candidates(block, ratios, rows=False),)
+    return block_candidates(block, ratios, rows=False)
 
 
 def _residuals(rows: Array, rays: Array, gram: Array) -> Array:

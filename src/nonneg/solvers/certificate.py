@@ -33,7 +33,7 @@ def certify(
     signed_H: bool = False,
 ) -> list[Statement]:
     """Return the statements that every fit carries; `loss` is the name if it is not that of beta."""
-    _, (of_W, sums) = data.map_reduce_rows(_infeasible_and_sums, W, n_out=0)
+    of_W, sums = data.reduce_rows(_infeasible_and_sums, W)
     n_infeasible = int(of_W) + int(_infeasible(data.xp, abs(Ht) if signed_H else Ht))
     frozen: Any = None
     if free is not None:
@@ -53,8 +53,8 @@ def _ratio_residuals(
     frozen: Array | None,
 ) -> tuple[float, float]:  # fmt: skip
     loss = BetaLoss.of(data, beta)
-    _, (energy, scale, ratio, power) = data.map_reduce_rows(
-        _residual_of_W, W, n_out=0, Ht=Ht, loss=loss, penalties=penalties, means=means
+    energy, scale, ratio, power = data.reduce_rows(
+        _residual_of_W, W, Ht=Ht, loss=loss, penalties=penalties, means=means
     )
     positive = power + penalties.l1_H + penalties.l2_H * Ht
     energy_H, scale_H = ratio_residual(data.xp, Ht, ratio, positive, frozen=frozen)
@@ -67,16 +67,16 @@ def _infeasible(xp: Namespace, factor: Array) -> Array:
 
 
 @rows_only
-def _infeasible_and_sums(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Array, Array]]:
-    return (), (_infeasible(block.xp, W), block.xp.sum(W, axis=0))
+def _infeasible_and_sums(block: LocalMatrix, W: Array) -> tuple[Array, Array]:
+    return _infeasible(block.xp, W), block.xp.sum(W, axis=0)
 
 
 def _residual_of_W(
     block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss, penalties: Penalties, means: Array
-) -> tuple[tuple[()], tuple[float, float, Array, Array]]:
+) -> tuple[float, float, Array, Array]:
     of_W, of_H = loss.terms_of_W(block, W, Ht), loss.terms_of_H(block, W, Ht)
     positive = of_W.power + penalties.l1_W + penalties.l2_W * W
     energy, scale = ratio_residual(
         block.xp, W, of_W.ratio, positive, weights=block.weights, column_means=means
     )
-    return (), (float(energy), float(scale), of_H.ratio, of_H.power)
+    return float(energy), float(scale), of_H.ratio, of_H.power

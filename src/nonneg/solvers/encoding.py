@@ -98,19 +98,18 @@ def encode_beta(
     """Minimize the penalized divergence of every row over W >= 0, with Ht fixed."""
     with single_threaded_blas():
         loss, tol = BetaLoss.of(data, beta, offset), SINGLE_TOL if is_float32(data.dtype) else TOL
-        (W,), _ = data.map_reduce_rows(_encode_block, Ht=Ht, loss=loss, penalties=penalties, tol=tol)
-    return W
+        return data.map_rows(_encode_block, Ht=Ht, loss=loss, penalties=penalties, tol=tol)
 
 
 def _encode_block(
     block: LocalMatrix, *, Ht: Array, loss: BetaLoss, penalties: Penalties, tol: float
-) -> tuple[tuple[Array, ...], tuple[Any, ...]]:
+) -> Array:
     local, options = isinstance(Ht, np.ndarray), (penalties, tol)
     if local and loss.beta == 1 and (block.container == "sparse" or block.observed is not None):
         csr = sp.csr_array(block.products)  # type: ignore[attr-defined]
-        return (_encode_nonzeros(csr, Ht, sums_for_W(block, Ht), *options),), ()
+        return _encode_nonzeros(csr, Ht, sums_for_W(block, Ht), *options)
     if loss.at_nonzeros(block):
-        return (_encode_sparse_array(block, Ht, loss, *options),), ()
+        return _encode_sparse_array(block, Ht, loss, *options)
     by_nonzeros = local and loss.beta == 1 and not loss.offset and block.container == "dense"
     shared = shared_correlations(loss.beta, Ht, block.xp.sum(Ht, axis=1))
     squares, hessians = Ht * Ht + damping(Ht), WeightedGrams(None, Ht, penalties.l2_W)
@@ -139,7 +138,7 @@ def _encode_block(
 
     # On a GPU every row of a block has its own Hessian besides its entries.
     size = None if local else rows_per_block(block.shape[1] + 4 * Ht.shape[1] ** 2, ARRAY_ENTRIES)
-    return (block.xp.concat(over_blocks(block, visit, rows=size), axis=0),), ()
+    return block.xp.concat(over_blocks(block, visit, rows=size), axis=0)
 
 
 def _encode_sparse_array(block: Any, Ht: Array, loss: BetaLoss, penalties: Penalties, tol: float) -> Array:

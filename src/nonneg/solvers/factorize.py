@@ -18,7 +18,7 @@ from nonneg._random import Seed, generator
 from nonneg._threads import threads
 from nonneg._typing import Array, IntArray, MatrixLike, SampleArray
 from nonneg._warnings import warn_user
-from nonneg.certificates.certificate import Certificate, Verdict
+from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.data import DataMatrix
 from nonneg.data.dense import DenseMatrix
 from nonneg.data.door import Request, wrap
@@ -35,7 +35,7 @@ from nonneg.losses.penalties import Penalties, scaled_penalties
 from nonneg.solvers.certificate import certify
 from nonneg.solvers.encoding import encode
 from nonneg.solvers.registry import LOCAL, SOLVERS, beta_of, choose_solver, loss_name
-from nonneg.solvers.restarts import Restart, best_run, final_loss, run_solver
+from nonneg.solvers.restarts import Restart, best_run, run_solver
 from nonneg.solvers.result import FactorizationResult, returned
 from nonneg.solvers.robust import PER_ROUND, Huber, checked_dense, reweighted_fit
 
@@ -278,6 +278,8 @@ def run_factorization(
     if beta != 2.0:
         data = _by_rows(data)
     k = checked_rank(n_components, data.shape, caller)
+    if data.n_missing == math.prod(data.shape):
+        raise InvalidDataError("All entries of X are missing. Pass some that were observed.")
     if signed_components or penalties.smooth:
         solver = _checked_hals(data, solver, penalties, beta, frozen_components, signed=signed_components)
         init = "random" if init is None and signed_components else init
@@ -296,8 +298,8 @@ def run_factorization(
     def begin(number: int, random: np.random.Generator) -> Restart:
         first_W, first_Ht = initial_factors(data, k, init=init, W=W, H=H, rng=random, free=free)
         own: dict[str, Any] = {}
-        graphs = [each.edges.tocoo() for each in (penalties.smooth_W, penalties.smooth_H) if each]
         if folder is not None:
+            graphs = [each.edges.tocoo() for each in (penalties.smooth_W, penalties.smooth_H) if each]
             own["checkpoint"] = Checkpoint.of(
                 folder if n_init == 1 else folder / f"restart-{number}",
                 [name, beta, k, repr(penalties), tol, init, free, accelerate, signed_components],
@@ -306,9 +308,7 @@ def run_factorization(
                 data.container,
                 fingerprint(data, first_W),
                 first_Ht,  # the initialization belongs to the key: another seed is another run
-                from_numpy=lambda name, array: (
-                    data.to_sample_array(array) if name.startswith("W") else data.to_device(array)
-                ),
+                from_numpy=partial(_from_checkpoint, data),
             )
         if shuffle and name == "hals":
             own["shuffle"] = random
@@ -329,18 +329,15 @@ def run_factorization(
                 data, k, generator(rng).spawn(n_init), solver=name, begin=None if plain else begin,
                 verbose=verbose, caller=caller, **run_options,
             )  # fmt: skip
-        W, Ht, value = best.state.W, best.state.Ht, final_loss(best)
+        W, Ht, losses = best.state.W, best.state.Ht, best.history.loss
+        value = float(losses[-1]) if losses else None
         # Rows that a graph couples are no problems of their own: they stay as the solver left them.
-        if penalties.smooth_W is not None:
-            value = value if len(best.history) else objective(data, W, Ht, beta=beta, penalties=penalties)
-        elif final_encoding or not len(best.history):
+        if penalties.smooth_W is None and (final_encoding or value is None):
             with phase(f"{caller}: encoding the samples", verbose):
                 W, of_rows = encode(data, Ht, beta=beta, penalties=penalties)
-            value = (
-                objective(data, W, Ht, beta=beta, penalties=penalties)
-                if of_rows is None
-                else of_rows + float(penalties.of_H(Ht))
-            )
+            value = None if of_rows is None else of_rows + float(penalties.of_H(Ht))
+        if value is None:
+            value = objective(data, W, Ht, beta=beta, penalties=penalties)
         if math.isnan(value):
             raise InvalidDataError(NOT_A_NUMBER.format(dtype=data.dtype, caller=caller))
         with phase(f"{caller}: computing the certificate", verbose):
@@ -348,14 +345,7 @@ def run_factorization(
                 data, W, Ht, beta=beta, penalties=penalties, free=free, signed_H=signed_components
             )
         if statement.verdict is Verdict.FAILS:
-            end, losses = best, best.history.loss
-            still = len(losses) > 1 and losses[-1] >= losses[len(losses) // 2 - 1]
-            if still and best.stop_reason is StopReason.MAX_ITER:
-                # Multiplicative updates have fixed points that are not stationary: more change nothing.
-                end = replace(best, stop_reason=StopReason.STALLED)
-            sentence = f"{statement.sentence}{_how_it_ended(end, name, tol)}"
-            quantities = {**statement.quantities, "ended_by": end.stop_reason.name.lower()}
-            statement = replace(statement, sentence=sentence, quantities=quantities)
+            statement = _with_end(statement, best, name, tol)
     return FactorizationResult(
         W=row_major(W),
         H=row_major(Ht.T if scale is None else (Ht / scale[:, None]).T),
@@ -480,10 +470,26 @@ def _check_signed(data: DataMatrix, solver: str, init: str | None) -> None:
         )
 
 
-def _how_it_ended(run: Run[Any], solver: str, tol: float) -> str:
-    """Say what ended a run that is not stationary, and which tolerance would have continued it."""
-    if run.stop_reason is not StopReason.CONVERGED or tol <= 0:
-        return f" The run ended because {run.stop_reason.value}." if len(run.history) else ""
+def _from_checkpoint(data: DataMatrix, name: str, array: Any) -> Any:
+    """Return an array of a state where the solver expects it."""
+    return data.to_sample_array(array) if name.startswith("W") else data.to_device(array)
+
+
+def _with_end(statement: Statement, run: Run[Any], solver: str, tol: float) -> Statement:
+    """Add what ended a run that is not stationary, and which tolerance would have continued it."""
+    reason, losses = run.stop_reason, run.history.loss
+    if reason is StopReason.MAX_ITER and len(losses) > 1 and losses[-1] >= losses[len(losses) // 2 - 1]:
+        # Multiplicative updates have fixed points that are not stationary: more change nothing.
+        reason = StopReason.STALLED
+    how = f" The run ended because {reason.value}." if losses else ""
+    if reason is StopReason.CONVERGED and tol > 0:
+        how = _smaller_tolerance(run, solver, tol)
+    quantities = {**statement.quantities, "ended_by": reason.name.lower()}
+    return replace(statement, sentence=statement.sentence + how, quantities=quantities)
+
+
+def _smaller_tolerance(run: Run[Any], solver: str, tol: float) -> str:
+    """Say which tolerance would have continued a run."""
     smaller = 10.0 ** math.floor(math.log10(tol))
     while smaller > SMALLEST_TOL:
         smaller /= 10

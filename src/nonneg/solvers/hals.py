@@ -39,7 +39,7 @@ def inner_passes(data: DataMatrix, k: int, entries: float | None = None) -> tupl
         # weights, so that a weight of two gives the steps of a row given twice.
         entries = float(data.count_nonzero())
         if data.weights is not None:
-            _, (weighted,) = data.map_reduce_rows(_weighted_nonzeros, n_out=0)
+            weighted = data.reduce_rows(_weighted_nonzeros)
             entries = weighted * n_rows / data.total_weight()
 
     gpu = on_gpu(data.to_device(np.zeros(1)))
@@ -51,8 +51,8 @@ def inner_passes(data: DataMatrix, k: int, entries: float | None = None) -> tupl
     return passes(n_rows, n_columns), passes(n_columns, n_rows)
 
 
-def _weighted_nonzeros(block: LocalMatrix) -> tuple[tuple[()], tuple[float]]:
-    return (), (block.entry_sum(lambda values: block.xp.astype(values != 0, block.xp.float64)),)
+def _weighted_nonzeros(block: LocalMatrix) -> float:
+    return block.entry_sum(lambda values: block.xp.astype(values != 0, block.xp.float64))
 
 
 @solver(least_squares_rule, limits=True)

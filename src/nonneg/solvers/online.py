@@ -68,7 +68,7 @@ def _least_squares_step(
     (n_columns, k), past = Ht.shape, state.denominator
     own = data.has_missing or (past is not None and past.shape[0] > k)
     if own:
-        _, (grams, cross) = data.map_reduce_rows(_own_sums, W, n_out=0)
+        grams, cross = data.reduce_rows(_own_sums, W)
         gram = grams.dense().matrices
         if past is not None:
             past = data.xp.reshape(past, (-1, k, k)) + data.xp.zeros_like(gram)
@@ -91,21 +91,21 @@ def _times(Ht: Array, gram: Array) -> Array:
     return Ht @ gram if gram.ndim == 2 else (Ht[:, None, :] @ gram)[:, 0, :]
 
 
-def _own_sums(block: LocalMatrix, W: Array) -> tuple[tuple[()], tuple[Any, Array]]:
+def _own_sums(block: LocalMatrix, W: Array) -> tuple[Any, Array]:
     grams = block.column_grams(W)
     if isinstance(grams, SharedGram):
         every = grams.matrix[None, :, :] + block.xp.zeros(
             (block.shape[1], 1, 1), dtype=W.dtype, device=W.device
         )
         grams = DenseGrams(every)
-    return (), (grams, block.transposed_times(W))
+    return grams, block.transposed_times(W)
 
 
 def _multiplicative_step(
     data: DataMatrix, W: SampleArray, Ht: Array, state: OnlineState, beta: float, penalties: Penalties
 ) -> tuple[Array, OnlineState]:
     xp, loss, exponent = data.xp, BetaLoss.of(data, beta), descent_exponent(beta)
-    _, (ratio, power) = data.map_reduce_rows(_right_terms, W, n_out=0, Ht=Ht, loss=loss)
+    ratio, power = data.reduce_rows(_right_terms, W, Ht=Ht, loss=loss)
     denominator = power + penalties.l1_H + penalties.l2_H * Ht
     denominator = xp.where(denominator > 0, denominator, xp.ones_like(denominator))
     raised = Ht ** (1.0 / exponent)
@@ -113,11 +113,9 @@ def _multiplicative_step(
     return (state.numerator / state.denominator) ** exponent, state
 
 
-def _right_terms(
-    block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss
-) -> tuple[tuple[()], tuple[Array, Array]]:
+def _right_terms(block: LocalMatrix, W: Array, *, Ht: Array, loss: BetaLoss) -> tuple[Array, Array]:
     terms = loss.terms_of_H(block, W, Ht)
-    return (), (terms.ratio, terms.power + block.xp.zeros_like(Ht))
+    return terms.ratio, terms.power + block.xp.zeros_like(Ht)
 
 
 def _joined(

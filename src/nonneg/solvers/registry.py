@@ -35,39 +35,17 @@ TOL: dict[Any, str] = {
 
 @dataclass(frozen=True)
 class Solver(Entry):
-    """A solver and the problems it accepts; all take row weights, frozen components and penalties.
+    """A solver and the problems it accepts; all take row weights, frozen components and penalties."""
 
-    Parameters
-    ----------
-    implementation : callable or str
-        The function, or "module:function".
-    summary : str
-        What it does, in a few words.
-    betas : tuple of float
-        The lowest and the highest beta it minimizes.
-    inputs : frozenset of str
-        The containers it takes: "dense", "sparse", "array" (PyTorch, CuPy), "dask",
-        "streamed" (files). Sparse tensors and CuPy's sparse matrices are "sparse-array", which a solver takes
-        if it takes "array" and minimizes the loss on sparse data.
-    sparse_betas : tuple of float or None
-        The betas it minimizes on sparse data.
-    missing : tuple of float or None
-        The betas for which it takes missing entries.
-    signed : bool
-        Whether it takes negative entries of X.
-    rule : callable
-        Returns the stopping rule, given `tol`.
-    positive_init : bool
-        Whether zeros of the initialization stay zeros, so that it should have none.
-    """
-
-    betas: tuple[float, float]
+    betas: tuple[float, float]  # the lowest and the highest beta it minimizes
+    # The containers it takes, of files "streamed". Sparse tensors and CuPy's sparse matrices are
+    # "sparse-array", which a solver takes if it takes "array" and minimizes the loss on sparse data.
     inputs: frozenset[str] = EVERYWHERE
-    sparse_betas: tuple[float, float] | None = (2.0, 2.0)
-    missing: tuple[float, float] | None = None
-    signed: bool = False
-    rule: Callable[[float], StoppingRule] = least_squares_rule
-    positive_init: bool = False
+    sparse_betas: tuple[float, float] | None = (2.0, 2.0)  # the betas it minimizes on sparse data
+    missing: tuple[float, float] | None = None  # the betas for which it takes missing entries
+    signed: bool = False  # whether it takes negative entries of X
+    rule: Callable[[float], StoppingRule] = least_squares_rule  # returns the stopping rule, given `tol`
+    positive_init: bool = False  # whether zeros of the initialization stay zeros, so it should have none
 
     @property
     def tol(self) -> str:

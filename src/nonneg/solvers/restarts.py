@@ -138,7 +138,7 @@ def best_run(data: DataMatrix, k: int, rngs: Sequence[np.random.Generator], **op
     lock = threading.Lock()
 
     def keep_best(number: int, run: Run[Any]) -> None:
-        loss = final_loss(run)
+        loss = float(run.history.loss[-1]) if len(run.history) else math.inf
         loss = math.inf if math.isnan(loss) else loss
         with lock:
             if not best or (loss, number) < best[0][:2]:
@@ -146,8 +146,3 @@ def best_run(data: DataMatrix, k: int, rngs: Sequence[np.random.Generator], **op
 
     run_restarts(data, k, rngs, finish=keep_best, **options)
     return best[0][2]
-
-
-def final_loss(run: Run[Any]) -> float:
-    """Return the last loss of a run; infinity where there is none."""
-    return float(run.history.loss[-1]) if len(run.history) else math.inf

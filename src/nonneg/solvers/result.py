@@ -85,8 +85,8 @@ def mean_deviance(data: DataMatrix, W: SampleArray, Ht: Array, beta: float) -> f
 
 
 @rows_only
-def _penalty_rows(block: LocalMatrix, W: Array, *, penalties: Penalties) -> tuple[tuple[()], tuple[float]]:
-    return (), (penalties.of_W(W, block.weights),)
+def _penalty_rows(block: LocalMatrix, W: Array, *, penalties: Penalties) -> float:
+    return penalties.of_W(W, block.weights)
 
 
 def reconstruction_error(
@@ -95,7 +95,7 @@ def reconstruction_error(
     """Return the square root of twice the loss without penalties: the Frobenius norm if beta is 2."""
     loss = value
     if penalties.any:
-        _, (of_W,) = data.map_reduce_rows(_penalty_rows, W, n_out=0, penalties=penalties.given_H(Ht))
+        of_W = data.reduce_rows(_penalty_rows, W, penalties=penalties.given_H(Ht))
         loss -= of_W + penalties.given_W(W).of_H(Ht)
     if beta == 2.0:
         squared_norm = data.squared_norm()

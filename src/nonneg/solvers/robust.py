@@ -132,28 +132,30 @@ def reweighted_fit(
 ) -> FactorizationResult:
     """Minimize Huber's loss by rounds of reweighting, from a fit of the squared loss."""
     # Each round decreases the loss: the weighted squares majorize it (Huber 1981, Section 7.8).
-    Ht = data.to_device(first.H.T)
+    start, left = (first.W, data.to_device(first.H.T)), max_iter - first.n_iter
+    rounds = -(-left // PER_ROUND) if left < np.inf else left
 
     def step(state: tuple[Array, Array]) -> tuple[tuple[Array, Array], dict[str, float]]:
+        nonlocal left
         weighted, _ = huber.reweighted(data, *state)
-        run = hals(weighted, *state, penalties=penalties, max_iter=PER_ROUND, tol=0.0, free=free)
+        run = hals(weighted, *state, penalties=penalties, max_iter=min(PER_ROUND, left), tol=0.0, free=free)
+        left -= PER_ROUND
         state = run.state.W, run.state.Ht
         loss = huber.reweighted(data, *state)[1] + penalties.of_W(state[0], data.weights)
         return state, {"loss": float(loss + penalties.of_H(state[1]))}
 
-    rounds = max(1, max_iter // PER_ROUND) if max_iter < np.inf else max_iter
     shown: dict[str, Any] = {"callback": callback, "progress": progress}
-    run = iterate(step, (first.W, Ht), max_iter=rounds, stop=SlowDecrease(tol), **shown)
-    (W, Ht), loss = run.state, float(run.history.loss[-1])
+    run = iterate(step, start, max_iter=rounds, stop=SlowDecrease(tol), **shown)
+    W, Ht = run.state
     if final_encoding:
-        W, loss = huber.encode(data, Ht, penalties)
-        loss += float(penalties.of_H(Ht))
-    weighted, _ = huber.reweighted(data, W, Ht)
+        W, _ = huber.encode(data, Ht, penalties)
+    weighted, loss = huber.reweighted(data, W, Ht)
+    loss += float(penalties.of_W(W, data.weights) + penalties.of_H(Ht))
     statements = certify(weighted, W, Ht, beta=2.0, penalties=penalties, free=free, loss="huber")
     return replace(
-        first, W=row_major(W), H=row_major(Ht.T), loss=loss, n_iter=first.n_iter + PER_ROUND * run.n_iter,
-        stop_reason=run.stop_reason, history=run.history, certificate=Certificate(tuple(statements)),
-        loss_name="huber", outliers=huber.outliers(data, W, Ht),
+        first, W=row_major(W), H=row_major(Ht.T), loss=loss, stop_reason=run.stop_reason,
+        n_iter=min(max_iter, first.n_iter + PER_ROUND * run.n_iter), history=run.history, loss_name="huber",
+        certificate=Certificate(tuple(statements)), outliers=huber.outliers(data, W, Ht),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from array_api_compat import array_namespace
 from nonneg._arrays import is_float32
 from nonneg._typing import Array
 from nonneg.certificates.bounds import upper
-from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.certificates.certificate import Certificate, Statement, Verdict, verdict_of
 from nonneg.certificates.stationarity import THRESHOLD
 from nonneg.iteration import History
 from nonneg.transforms.covariances import FrameCovariances
@@ -70,9 +70,8 @@ def certified(
 def orthogonality_statement(error: float, *, single: bool) -> Statement:
     """Say how orthogonal the transform is."""
     threshold = 1e-4 if single else 1e-12
-    verdict = Verdict.HOLDS if error <= threshold else Verdict.FAILS
     sentence = f"The transform is orthogonal: no entry of Phi Phi' - I is larger than {upper(error, 2)}."
-    return Statement("orthogonality", sentence, error, threshold, verdict)
+    return Statement("orthogonality", sentence, error, threshold, verdict_of(error <= threshold))
 
 
 def _gradient_statement(
@@ -84,7 +83,6 @@ def _gradient_statement(
     norm, whole = (float(xp.sqrt(xp.sum(part * part))) for part in (skew, gradient))
     share = 0.0 if whole == 0 else norm / whole
     # A millionth of the squared norm, as for factors.
-    verdict = Verdict.HOLDS if share <= THRESHOLD else Verdict.FAILS
     # At a saddle point or a maximum the gradient vanishes too: this is no more than the first order.
     still = (
         f"To first order, small rotations of the transform do not change the objective {letter}"
@@ -93,7 +91,7 @@ def _gradient_statement(
     )
     sentence = f"{still} (the skew part of its gradient is {share:.2g} of the gradient)."
     quantities = {"norm": norm / (2 * n_frames), "objective": letter}
-    return Statement("skew-gradient", sentence, share, THRESHOLD, verdict, quantities)
+    return Statement("skew-gradient", sentence, share, THRESHOLD, verdict_of(share <= THRESHOLD), quantities)
 
 
 def descent_statement(history: History, *, single: bool) -> Statement:
@@ -105,7 +103,7 @@ def descent_statement(history: History, *, single: bool) -> Statement:
         return Statement("descent", sentence, None, threshold, Verdict.NOT_VERIFIABLE)
     scale = max(float(np.abs(losses).max()), 1e-300)
     rise = max(0.0, float(np.diff(losses).max())) / scale
-    verdict = Verdict.HOLDS if rise <= threshold else Verdict.FAILS
+    verdict = verdict_of(rise <= threshold)
     sentence = f"The objective rose from one iteration to the next by at most {upper(rise, 2)} of its size."
     return Statement("descent", sentence, rise, threshold, verdict, {"iterations": len(losses)})
 
@@ -114,7 +112,7 @@ def decomposition_statement(C: float, L: float, part: float, *, single: bool) ->
     """Say whether C = L + I."""
     threshold = 1e-3 if single else 1e-10
     error = abs(C - L - part) / max(abs(C), abs(L), abs(part), 1e-300)
-    verdict = Verdict.HOLDS if error <= threshold else Verdict.FAILS
+    verdict = verdict_of(error <= threshold)
     sentence = f"C = L + I: {C:.8g} = {L:.8g} + {part:.8g} up to {upper(error, 2)}."
     return Statement("decomposition", sentence, error, threshold, verdict, {"C": C, "L": L, "I": part})
 
@@ -138,14 +136,13 @@ def gaussian_statements(part: float, data: FrameCovariances) -> list[Statement]:
     bound, probability = gaussian_bound(S, n, m, t)
     if not math.isfinite(bound):
         return []
-    verdict = Verdict.HOLDS if part <= bound else Verdict.FAILS
     sentence = (
         f"I = {part:.6g} is {'at most' if part <= bound else 'above'} {upper(bound, 6)}, which it stays "
         f"below with probability {probability:.2g} if the frames follow the Gaussian composite model with no "
         "more components than were fitted, and the solution is a global one."
     )
     quantities = {"probability": probability, "realizations": S}
-    return [Statement("gaussian-bound", sentence, part, bound, verdict, quantities)]
+    return [Statement("gaussian-bound", sentence, part, bound, verdict_of(part <= bound), quantities)]
 
 
 def gaussian_bound(n_realizations: int, n_frames: int, frame_length: int, t: float) -> tuple[float, float]:
@@ -163,7 +160,7 @@ def covariance_statement(data: FrameCovariances, eps0: float) -> Statement:
     threshold = 1e-4 if single else 1e-12
     lost = float(data.discarded.sum())
     bound = lost / eps0 if eps0 > 0 else (0.0 if lost == 0 else math.inf)
-    verdict = Verdict.HOLDS if data.error <= threshold else Verdict.FAILS
+    verdict = verdict_of(data.error <= threshold)
     sentence = (
         f"{data.rank} virtual realizations per frame stand for the data, with variances equal up to "
         f"{upper(data.error, 2)}; eigenvalues left out change L by at most {upper(bound, 2)} for any "

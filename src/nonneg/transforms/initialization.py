@@ -24,7 +24,7 @@ def initial_state(
 ) -> TransformState:
     """Return the initial states of all restarts."""
     m, n, k = data.frame_length, data.n_frames, n_components
-    transforms, components, activations = _given(init, m, n, k)
+    transforms, components, activations = _checked_init(init, m, n, k)
     n_given = 0 if transforms is None else len(transforms)
     inits: list[tuple[FloatArray, Any, Any]] = []
     for i, source in enumerate(generator(rng).spawn(n_init)):
@@ -60,15 +60,13 @@ def dct_matrix(m: int) -> FloatArray:
     return matrix
 
 
-def _given(init: Any, m: int, n: int, k: int | None) -> tuple[Any, Any, Any]:
+def _checked_init(init: Any, m: int, n: int, k: int | None) -> tuple[Any, Any, Any]:
+    """Return transforms, components and activations of the user, one of each per restart; None is random."""
     if init is None:
         return None, None, None
     if isinstance(init, str):
-        if init == "random":
-            return None, None, None
-        if init != "dct":
-            raise UnknownNameError.of("init", init, ("dct", "random"))
-        return dct_matrix(m)[None], None, None
+        UnknownNameError.check("init", init, ("dct", "random"))
+        return dct_matrix(m)[None] if init == "dct" else None, None, None
     if isinstance(init, list) and all(np.ndim(row) == 1 for row in init):
         init = np.asarray(init)
     parts = tuple(init) if isinstance(init, tuple | list) else (init,)
@@ -77,14 +75,7 @@ def _given(init: Any, m: int, n: int, k: int | None) -> tuple[Any, Any, Any]:
             "init must be None, 'dct', a transform, or (transform, components, activations); got "
             f"{len(parts)} parts."
         )
-    transform = _batched(parts[0], (m, m), "the transform of init")
-    error = float(np.max(orthogonality_error(transform)))
-    if not error <= NEARLY_ORTHOGONAL:
-        raise InvalidParameterError(
-            f"The transform of init is not orthogonal: its rows differ from orthonormal ones by "
-            f"{error:.2g}. Pass the closest one, scipy.linalg.polar(transform)[0]."
-        )
-    transform = closest_orthogonal(transform)
+    transform = _checked_transform(parts[0], m)
     if len(parts) == 1 or k is None:
         return transform, None, None
     components = _batched(parts[1], (k, m), "the components of init")
@@ -102,6 +93,17 @@ def _given(init: Any, m: int, n: int, k: int | None) -> tuple[Any, Any, Any]:
         raise InvalidParameterError("A component of init is all zeros: leave it out or give it other values.")
     # The product does not change.
     return transform, components / sizes[:, :, None], activations * sizes[:, None, :]
+
+
+def _checked_transform(transform: Any, m: int) -> FloatArray:
+    transform = _batched(transform, (m, m), "the transform of init")
+    error = float(np.max(orthogonality_error(transform)))
+    if not error <= NEARLY_ORTHOGONAL:
+        raise InvalidParameterError(
+            f"The transform of init is not orthogonal: its rows differ from orthonormal ones by "
+            f"{error:.2g}. Pass the closest one, scipy.linalg.polar(transform)[0]."
+        )
+    return closest_orthogonal(transform)
 
 
 def _batched(array: Any, shape: tuple[int, int], what: str) -> FloatArray:

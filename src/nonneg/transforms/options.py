@@ -14,25 +14,13 @@ from nonneg.transforms.rotations.line_search import LINE_SEARCHES
 
 @dataclass(frozen=True)
 class TransformOptions:
-    """Options of an iteration.
+    """Options of an iteration."""
 
-    Attributes
-    ----------
-    eps0 : float
-        Added to variances and model: part of what is minimized.
-    n_nmf_updates, n_rotation_updates : int
-        Updates of the factors and of the transform in an iteration (the paper's J_NMF and J_TL).
-    line_search : {"wolfe", "backtracking"}
-        The line search.
-    max_trials : int
-        Maximum number of steps that a line search tries.
-    """
-
-    eps0: float = 5e-7
-    n_nmf_updates: int = 10
-    n_rotation_updates: int = 1
-    line_search: str = "wolfe"
-    max_trials: int = 20
+    eps0: float = 5e-7  # added to variances and model: part of what is minimized
+    n_nmf_updates: int = 10  # of the factors in an iteration, the paper's J_NMF
+    n_rotation_updates: int = 1  # of the transform, the paper's J_TL
+    line_search: str = "wolfe"  # or "backtracking"
+    max_trials: int = 20  # maximum number of steps that a line search tries
 
     def __post_init__(self) -> None:
         if checked_nonnegative("eps0", self.eps0) > 1.0 / LEAST_EPS0:

@@ -62,18 +62,10 @@ def best_jd(
 
 @dataclass(frozen=True)
 class CrossInitResult:
-    """Both methods, each also initialized from the solutions of the other.
+    """Both methods, each also initialized from the solutions of the other."""
 
-    Attributes
-    ----------
-    tl : TransformResult
-        TL-NMF: the solution with the least C.
-    jd : TransformResult
-        JD+NMF: the transform with the least L, with the factors of least I.
-    """
-
-    tl: TransformResult
-    jd: TransformResult
+    tl: TransformResult  # the solution with the least C
+    jd: TransformResult  # the transform with the least L, with the factors of least I
 
 
 def cross_init(

@@ -16,12 +16,7 @@ from nonneg.certificates.certificate import Certificate, Statement, Verdict
 from nonneg.certificates.plain_values import PlainValues
 from nonneg.iteration.progress import announce
 from nonneg.transforms.covariances import frame_covariances
-from nonneg.transforms.encoding import (
-    averaged_frames,
-    coefficient_variances,
-    encode,
-    mean_objectives,
-)
+from nonneg.transforms.encoding import averaged_frames, coefficient_variances, encode, mean_objectives
 from nonneg.transforms.learn import learn_transform
 from nonneg.transforms.result import TransformResult
 

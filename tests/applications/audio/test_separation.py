@@ -11,7 +11,6 @@ from nonneg.exceptions import (
     InvalidDataError,
     InvalidParameterError,
     NonFiniteDataError,
-    NonnegWarning,
     ShapeError,
     UnknownNameError,
 )
@@ -129,7 +128,7 @@ def test_the_default_separates_two_notes_and_an_instrument_from_drums():
     model = SourceSeparation(2, random_state=0)
     assert ratio(parts, model.fit_separate(parts.sum(axis=0), rate)) > 8
     assert len(model.groups_) == 16
-    assert model.certificate_["energy-shares"].holds
+    assert 0.5 <= model.energy_shares_.max() < 0.95
     # The certificate has the number of every proposal, and the smallest one was taken.
     grouping = model.certificate_["grouping"]
     assert list(grouping.quantities.values()) == model.proposals_.tolist()
@@ -153,15 +152,6 @@ def test_aligned_recordings_by_any_method(options):
     found = aligned.fit_separate(signals)
     assert found.shape == (2, 2, 3000)
     np.testing.assert_allclose(found.sum(axis=0), signals, atol=1e-13)
-
-
-def test_a_source_with_all_the_energy_is_warned_of():
-    t = np.arange(3000) / RATE
-    loud = np.sin(2 * np.pi * 83 * t) + 0.01 * np.sin(2 * np.pi * 300 * t) * (t > 2)
-    with pytest.warns(NonnegWarning, match=r"source \d. has 9\d.\d% of the energy"):
-        model = SourceSeparation(2, grouping="timbre-dynamics", random_state=0).fit(loud, RATE)
-    assert not model.certificate_["energy-shares"].holds
-    assert model.energy_shares_.max() > 0.95
 
 
 def test_what_methods_do_not_accept():

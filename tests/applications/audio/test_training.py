@@ -7,11 +7,9 @@ import pytest
 
 from nonneg import load
 from nonneg.applications import SourceSeparation
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonnegWarning
+from nonneg.exceptions import InvalidDataError, InvalidParameterError
 from nonneg.metrics import separation_scores
 
-# One source without the other is hardly separated blindly, which is warned of.
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 RATE = 2000
 FAST = {"frame_length": 128, "random_state": 0}
 
@@ -46,14 +44,6 @@ def test_solo_recordings_separate_what_always_sounds_together(tmp_path):
     loaded = load(tmp_path / "model.npz")
     assert loaded.source_names_ == ("low", "high")
     np.testing.assert_array_equal(loaded.separate(MIXTURE), model.separate(MIXTURE))
-
-
-def test_a_faint_source_with_a_solo_recording_is_no_failure(recwarn):
-    faint = TRUE * [[1.0], [0.05]]
-    model = SourceSeparation(n_components=16, **FAST).fit(faint.sum(axis=0), RATE, training=SOLOS)
-    assert model.energy_shares_.max() > 0.95
-    assert not [one for one in recwarn if "hardly separated" in str(one.message)]
-    assert all(statement.name != "energy-shares" for statement in model.certificate_)
 
 
 def test_a_source_without_training_is_the_rest():
@@ -146,14 +136,14 @@ def test_components_are_grouped_by_hand_and_by_name(tmp_path):
     assert (three.source_names_, len(three.groups_)) == (("a", "b", "c", "rest"), 16)
 
 
-def test_a_named_source_with_all_the_energy_is_warned_of():
+def test_a_named_source_may_have_nearly_all_of_the_energy():
     model = SourceSeparation(2, n_components=4, **FAST).fit(MIXTURE, RATE)
     weakest = int(np.argmin(model.activations_.sum(axis=0) * model.model_.components_.sum(axis=1)))
     others = [at for at in range(4) if at != weakest]
     model.model_.components_[weakest] *= 1e-3
-    with pytest.warns(NonnegWarning, match="'much' has .*% of the energy.*solo recordings of the sources"):
-        model.regroup({"much": others, "little": [weakest]})
-    assert not model.certificate_["energy-shares"].holds
+    model.regroup({"much": others, "little": [weakest]})
+    assert model.energy_shares_.max() > 0.9
+    assert model.energy_shares_.sum() == pytest.approx(1.0)
 
 
 def test_channels_share_components_and_have_their_own_masks():

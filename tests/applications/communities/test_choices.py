@@ -74,16 +74,27 @@ def test_the_planted_number_is_found(n, k, degree, options, tmp_path):
     assert load(tmp_path / "m.npz").number_ == count
 
 
-def test_estimates_that_disagree_are_said():
-    # Noise alone: the non-backtracking matrix sees no communities, and gaps of noise are somewhere.
+def test_noise_has_no_communities():
+    # The non-backtracking matrix sees none, and gaps of noise are somewhere.
     rng = np.random.default_rng(0)
     upper = sp.csr_array(np.triu(rng.random((300, 300)) < 0.1, 1).astype(float))
     model = MixedMembership("auto").fit(upper + upper.T)
-    assert model.number_["estimates"]["non-backtracking"] == 1 < model.n_communities_
+    gap = model.number_["estimates"]["eigengap"]
+    assert model.number_["estimates"]["non-backtracking"] == 1 == model.n_communities_ < gap
     statement = model.certificate_["number-of-communities"]
-    assert not statement.holds
-    assert f"disagree: eigengap {model.n_communities_}, non-backtracking 1." in statement.sentence
+    assert f"disagree: eigengap {gap}, non-backtracking 1. Hidden edges" in statement.sentence
+    assert statement.quantities["ahead"] >= -2 * statement.quantities["standard_error"]
     assert "number-of-communities" not in MixedMembership(2).fit(upper + upper.T).certificate_
+
+
+def test_hidden_edges_judge_estimates_that_disagree():
+    shares = {"alpha": [0.1, 0.15, 0.25, 0.4], "n_pure": 5}
+    planted = mixed_membership_graph(1000, 4, mean_degree=100, **shares, rng=0)
+    model = MixedMembership("auto", method="regularized-spa").fit(planted.adjacency)
+    assert model.number_["estimates"] == {"eigengap": 2, "non-backtracking": 4}
+    assert model.n_communities_ == 4
+    assert model.certificate_["number-of-communities"].holds
+    assert "Hidden edges are more likely with 4" in model.number_["reason"]
 
 
 def test_a_network_with_two_sides_and_uneven_degrees_has_two_communities():

@@ -16,12 +16,7 @@ from nonneg.applications.communities import METHODS
 from nonneg.applications.communities.methods import energetic_nodes
 from nonneg.datasets import mixed_membership_graph
 from nonneg.datasets.real import networkx_graph
-from nonneg.exceptions import (
-    InvalidParameterError,
-    NonnegWarning,
-    UnknownNameError,
-    UnsupportedError,
-)
+from nonneg.exceptions import InvalidParameterError, NonnegWarning, UnknownNameError, UnsupportedError
 from nonneg.metrics import averaged_rank_correlation, clustering_accuracy
 
 

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from nonneg.applications.hyperspectral.abundances import (
-    CONSTRAINTS,
-    Mixtures,
-    image_statements,
-    weights_of,
-)
+from nonneg.applications.hyperspectral.abundances import CONSTRAINTS, Mixtures, image_statements, weights_of
 from nonneg.certificates.certificate import Verdict
 
 ENDMEMBERS = np.array([[1.0, 0.2, 0.1, 0.4], [0.1, 1.0, 0.3, 0.2], [0.3, 0.1, 0.9, 0.8]])

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from nonneg.applications.signatures import CHANNELS, assign_signatures
-from nonneg.exceptions import InvalidDataError, InvalidParameterError, NegativeDataError
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NegativeDataError, ShapeError
 
 pandas = pytest.importorskip("pandas")
 
@@ -78,6 +78,8 @@ def test_channels_are_matched_by_name_also_beyond_single_bases():
         assert answer.names[:2] == ["S0", "S1"]
     with pytest.raises(InvalidDataError, match=r"same channels.*1 are not \(DBS0\)"):
         assign_signatures(X.drop(columns="DBS0"), table)
+    with pytest.raises(ShapeError, match=r"got an array of shape \(96,\)"):
+        assign_signatures(X.iloc[0], table)
 
 
 def test_degenerate_catalogs():
@@ -90,5 +92,6 @@ def test_degenerate_catalogs():
         assign_signatures(0 * counts, reference)
     with pytest.raises(NegativeDataError):
         assign_signatures(-counts, reference)
-    with pytest.raises(InvalidParameterError, match="n_bootstrap"):
-        assign_signatures(counts, reference, n_bootstrap=0)
+    for wrong in ({"n_bootstrap": 0}, {"n_bootstrap": "many"}, {"level": 95}, {"level": "high"}):
+        with pytest.raises(InvalidParameterError, match="level must be between 0 and 1, and n_bootstrap"):
+            assign_signatures(counts, reference, **wrong)

@@ -161,6 +161,10 @@ def test_saved_models_and_other_ranks(model, tmp_path):
     assert again.n_signatures_ == K
     intervals = [each.exposure_intervals(counts[:5], n_bootstrap=4) for each in (model, again)]
     np.testing.assert_array_equal(*intervals)
+    few = counts[:2] * (np.arange(96) % 2)  # other channels have no mutations
+    np.testing.assert_array_equal(again.use_rank(K, few).signatures_, model.signatures_)
+    with pytest.raises(InvalidParameterError, match=r"^9 was not among the candidates"):
+        again.use_rank(9, counts)
     again.use_rank(2, counts)
     assert again.exposure_intervals(counts[:5], n_bootstrap=4)[0].shape == (5, 2)
     assert again.signatures_.shape == (2, 96)
@@ -192,6 +196,8 @@ def test_wrong_tables_are_refused():
         MutationalSignatures(2).fit(counts / counts.sum(axis=1, keepdims=True))
     with pytest.raises(InvalidParameterError, match="n_signatures=200"):
         MutationalSignatures([2, 200]).fit(counts)
+    with pytest.raises(InvalidParameterError, match="'n_init' parameter of MutationalSignatures"):
+        MutationalSignatures(2, n_init=1).fit(counts)
     with pytest.raises(InvalidDataError, match="no mutations"):
         MutationalSignatures(2).fit(np.zeros((96, 3)))
 

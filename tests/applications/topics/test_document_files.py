@@ -26,6 +26,7 @@ def write(tmp_path):
         ("a.csv", "name,body,when\nx,one,1999\n\ny,two,\nz,three\n", ["x", "y", "z"], ["1999", "", None]),
         ("a.tsv", "body\twhen\ttitle\none\t1\tA\ntwo\t2\ntree\n", ["A", "row 3", "row 4"], ["1", "2", None]),
         ("a.csv", "id,title,when,body\n1,A,3,one\n2,B,4,two\n", ["A", "B"], ["3", "4"]),
+        ("a.csv", "sep=;\r\nname;body;when\r\nA;one;3\r\nB;two;4\r\n", ["A", "B"], ["3", "4"]),
     ],
 )
 def test_columns_of_a_table(write, name, text, names, times):
@@ -80,7 +81,7 @@ def test_counts_with_names(write):
         read_documents([plain], vocabulary=write("few.txt", "one\ntwo\n"))
     with pytest.raises(InvalidParameterError, match="is read as word counts"):
         read_documents([plain], time_column="when")
-    with pytest.raises(InvalidParameterError, match="A vocabulary belongs to one matrix"):
+    with pytest.raises(InvalidParameterError, match="A vocabulary is for a matrix"):
         read_documents([words, words], vocabulary=words)
 
 
@@ -105,13 +106,17 @@ def test_a_number_of_documents_is_needed(write, tmp_path):
         read_documents([tmp_path / "bare"])
 
 
+def test_texts_beside_a_table_have_no_date(write):
+    paths = [write("a.txt", "words"), write("b.csv", "body,when\nmore words,2020\n")]
+    assert read_documents(paths, column="body", time_column="when").times == [None, "2020"]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "options", "error", "message"),
     [
         ("a.csv", "n,a\n1,some words\n2,x\n", {}, FileFormatError, "--text-column: one of ..n., .a."),
         ("a.csv", "", {"column": "body"}, FileFormatError, "There is no document"),
-        ("a.jsonl", '{"text": "x"}\n', {"lines": True}, InvalidParameterError, "--lines belongs to texts"),
-        ("a.txt", "words", {"time_column": "t"}, InvalidParameterError, "--time-column belongs to tables"),
+        ("a.txt", "words", {"time_column": "t"}, InvalidParameterError, "No document has an entry under 't'"),
         ("a.jsonl", '{"text": "x"}\n' * 2, {"time_column": "t"}, InvalidParameterError, "under 't'"),
     ],
 )  # fmt: skip

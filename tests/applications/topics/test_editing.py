@@ -140,7 +140,7 @@ def test_names_follow_the_topics(models, planted, tmp_path):
 def test_several_changes_at_once_go_by_the_numbers_of_the_model(models, planted):
     X, model = planted[0], models["nmf"]
     before = model.transform(X)
-    new = edited(model, X, merge=[[1, 3]], split={0: 2}, rename={3: "both", 2: "two"})
+    new = edited(model, X, merge=[[1, 3]], split=[(0, 2)], rename={3: "both", 2: "two"})
     mapping = new.edits_[-1]["mapping"]
     after = new.transform(X)
     is_consistent(new, X)
@@ -176,6 +176,13 @@ def test_what_cannot_be_done_is_told(models, planted):
         (lambda: model.rename_topics({1: 3}), "must be a word or None, got 3"),
         (lambda: named.rename_topics({1: "sports"}), "Two topics would be called 'sports'"),
         (lambda: model.split_topic(True, X), "or names, got True"),
+        (lambda: model.split_topic([0, 1], X), r"or names, got \[0, 1\]"),
+        (lambda: model.merge_topics(3, X), r"a list such as \[3, 7\], got 3"),
+        (lambda: model.merge_topics("law", X), "a list such as .*, got 'law'"),
+        (lambda: model.merge_topics({0: 1}, X), "a list such as .*, got {0: 1}"),
+        (lambda: model.merge_topics([0, [1, 4]], X), "or names, got 4"),
+        (lambda: model.rename_topics(["law"]), r"a dict such as {0: 'sports'}, got \['law'\]"),
+        (lambda: model.representative_documents(X, n=0), "n must be an integer of at least 1, got 0"),
     ]:
         with pytest.raises(InvalidParameterError, match=message):
             call()

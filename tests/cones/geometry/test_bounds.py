@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from tests.references.cones import points_in_cones, rank_one_error
+from tests.references.cones import cones_of_clusters, points_in_cones, rank_one_error
 
 from nonneg.cones.geometry.bounds import (
     cluster_bound,
@@ -14,11 +14,9 @@ from nonneg.cones.geometry.bounds import (
     mean_squared_sine,
 )
 from nonneg.cones.geometry.separation import largest_angles_in_orthant
-from nonneg.cones.geometry.size_angle import size_angles
 from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
 from nonneg.datasets.cones import equiangular_directions
-from nonneg.exceptions import InvalidParameterError, ShapeError
 
 
 @pytest.mark.parametrize("angle", [1e-3, 0.04999, 0.05, 0.05001, 0.2, 1.0, np.pi / 2])
@@ -66,7 +64,7 @@ def test_the_bound_is_attained(angle):
     X = np.array([[np.cos(angle), np.sin(angle)], [np.cos(angle), -np.sin(angle)]]) @ np.array(
         [[3, 4], [-4, 3]]
     )
-    found = size_angles(as_data_matrix(X), np.zeros(2, dtype=int), 1)
+    found = cones_of_clusters(as_data_matrix(X), np.zeros(2, dtype=int), 1)
     bound = cluster_bound(found.angles, found.squared_norms)
     assert rank_one_error(X, np.zeros(2)) == pytest.approx(bound, rel=1e-9)
     assert error_about_axes(found.squared_norms, found.outside) == pytest.approx(bound, rel=1e-9)
@@ -77,7 +75,7 @@ def test_any_clustering_is_bounded(seed):
     # Clusters at random of points at random: the bound speaks of any.
     rng = np.random.default_rng(seed)
     X, labels = rng.gamma(0.7, size=(120, 9)), rng.integers(6, size=120)
-    found = size_angles(as_data_matrix(X), labels, 6)
+    found = cones_of_clusters(as_data_matrix(X), labels, 6)
     error = rank_one_error(X, labels)
     about = error_about_axes(found.squared_norms, found.outside)
     bound = cluster_bound(found.angles, found.squared_norms)
@@ -131,24 +129,10 @@ def test_the_error_tends_to_theorem_8s_limit_where_cones_lie_in_the_orthant():
 def test_the_estimate_from_found_cones_predicts_the_error():
     # The largest angles about the mean directions, not about the smallest cones' axes, which lie elsewhere.
     data = circular_cones(4000, 800, 8, size_angle=0.2, rng=5)
-    found = size_angles(as_data_matrix(data.X), data.labels, 8)
+    found = cones_of_clusters(as_data_matrix(data.X), data.labels, 8)
     error = rank_one_error(data.X, data.labels)
     assert np.all(found.angles < 0.195)
     estimates = corrected_size_angles(found.initial_angles, found.counts)
     np.testing.assert_allclose(estimates, 0.2, rtol=0.02)
     assert expected_error(estimates, found.squared_norms) == pytest.approx(error, rel=0.015)
     assert expected_error(found.angles, found.squared_norms) < 0.96 * error
-
-
-def test_wrong_arguments_are_refused():
-    with pytest.raises(ShapeError, match=r"shapes \(2,\) and \(3,\)"):
-        cluster_bound([0.1, 0.2], [1, 2, 3])
-    with pytest.raises(InvalidParameterError, match="not negative"):
-        expected_error([-0.1], [1.0])
-
-
-@pytest.mark.parametrize("angle", [0.03, 0.0499, 0.0501])
-def test_the_series_goes_over_into_the_formula(angle):
-    # There the formula still has twelve digits.
-    expected = 0.5 - np.sin(2 * angle) / (4 * angle)
-    assert mean_squared_sine(angle) == pytest.approx(expected, rel=2e-12, abs=0.0)

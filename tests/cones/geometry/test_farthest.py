@@ -1,4 +1,4 @@
-"""Passes over clusters against plain loops: means, and the points farthest from the axes."""
+"""The points farthest from the axes of clusters, against plain loops."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from tests.references.cones import unit_rows
 
-from nonneg.cones.geometry.farthest import cluster_means, farthest_points
+from nonneg.cones.geometry.farthest import farthest_points
 from nonneg.data import as_data_matrix
 
 
@@ -46,7 +46,3 @@ def test_the_farthest_points_are_those_of_a_plain_search(form, weighted, n_point
     np.testing.assert_allclose(found.chords, chords, atol=1e-7)
     np.testing.assert_array_equal(found.counts, counts)
     np.testing.assert_allclose(found.sums, sums, atol=1e-12)
-    means = cluster_means(data, data.to_sample_array(labels[:, None]), 3)
-    units = X / np.where(X.any(axis=1), np.linalg.norm(X, axis=1), 1.0)[:, None]
-    expected = [(weights[:, None] * units)[labels == c].sum(axis=0) for c in range(3)]
-    np.testing.assert_allclose(means, expected, atol=1e-12)

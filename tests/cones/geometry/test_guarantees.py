@@ -7,11 +7,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.references.cones import greedy_clusters, points_in_cones, rank_one_error
+from tests.references.cones import cones_of_clusters, greedy_clusters, points_in_cones, rank_one_error
 
 from nonneg import cone_rank_one
 from nonneg.cones.geometry.separation import cone_separation
-from nonneg.cones.geometry.size_angle import size_angles
 from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
 from nonneg.datasets.cones import equiangular_directions
@@ -87,7 +86,7 @@ def test_greedy_clusters_of_separate_cones_solve_equation_13():
     assert cone_separation(result.basis, result.size_angles).holds
     data = as_data_matrix(X)
     angles = [
-        size_angles(data, np.array((0, *labels)), 3).angles.max()
+        cones_of_clusters(data, np.array((0, *labels)), 3).angles.max()
         for labels in product(range(3), repeat=5)
         if {1, 2} <= set(labels) and labels.index(1) < labels.index(2)  # their names do not matter
     ]

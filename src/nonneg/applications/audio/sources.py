@@ -10,7 +10,6 @@ import numpy as np
 
 from nonneg._arguments import checked_count
 from nonneg._typing import FloatArray, IntArray
-from nonneg._warnings import warn_user
 from nonneg.applications.audio.frames import as_recordings
 from nonneg.applications.audio.grouping import GROUPINGS, best_proposal
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
@@ -18,15 +17,11 @@ from nonneg.exceptions import (
     InvalidDataError,
     InvalidParameterError,
     NonFiniteDataError,
-    NonnegWarning,
     UnknownNameError,
 )
 
 REST = "rest"
 """The source of what nobody named."""
-# A source with more of the energy leaves nothing to the others, and is worth a warning.
-MOST_ENERGY = 0.95
-ROUNDING = 1e-9
 
 
 def checked_recordings(signals: Any) -> FloatArray:
@@ -158,9 +153,9 @@ def grouped_by_hand(grouping: Any, n_components: int) -> tuple[IntArray, tuple[s
 
 
 def separation_certificate(
-    model: Certificate, energies: FloatArray, proposals: Mapping[str, float], divergences: FloatArray
+    model: Certificate, proposals: Mapping[str, float], divergences: FloatArray
 ) -> Certificate:
-    """Return the statements about the model, the grouping, and the balance of the sources."""
+    """Return the statements about the model and the grouping."""
     # Masks are ratios of sums of components: small changes of single ones do not matter to them.
     statements = [
         replace(one, quantities={**one.quantities, "by_design": "separation"})
@@ -189,36 +184,4 @@ def separation_certificate(
         both = {"templates": by_templates, "components": by_components}
         least = min(both.values())
         statements.append(Statement("training", sentence, least, None, Verdict.NOT_VERIFIABLE, both))
-    elif len(energies) > 1:
-        statements.append(balance_statement(energies))
     return Certificate(tuple(statements))
-
-
-def balance_statement(energies: FloatArray) -> Statement:
-    """State whether the energy is spread over the sources."""
-    largest = float(energies.max())
-    if not (np.isfinite(energies).all() and largest > 0):
-        sentence = "The sources have no energy, or too little to be measured."
-        return Statement("energy-shares", sentence, None, MOST_ENERGY, Verdict.NOT_VERIFIABLE)
-    holds = largest <= MOST_ENERGY + ROUNDING
-    # As many digits as tell the share from the limit.
-    digits = next((d for d in range(1, 9) if (round(100 * largest, d) <= 100 * MOST_ENERGY) == holds), 9)
-    sentence = (
-        f"The largest source has {100 * largest:.{digits}f}% of the energy of all sources in the model; "
-        + ("up to" if holds else "more than")
-        + f" {100 * MOST_ENERGY:.0f}% leaves {'something' if holds else 'hardly anything'} for the others."
-    )
-    verdict = Verdict.HOLDS if holds else Verdict.FAILS
-    return Statement("energy-shares", sentence, largest, MOST_ENERGY, verdict)
-
-
-def warn_of_one_source(names: Sequence[str], energies: FloatArray) -> None:
-    """Warn where one source holds nearly all of the energy."""
-    at = int(np.argmax(energies))
-    if len(names) > 1 and energies[at] > MOST_ENERGY + ROUNDING:
-        warn_user(
-            f"The source {names[at]!r} has {100 * energies[at]:.1f}% of the energy: the components were "
-            "hardly separated. Try another grouping (--grouping, or --group by hand), another number of "
-            "components (--components), or solo recordings of the sources (--train).",
-            NonnegWarning,
-        )

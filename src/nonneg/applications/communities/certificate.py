@@ -54,7 +54,8 @@ def _method(search: Search) -> Statement:
 def _number(count: dict[str, Any]) -> Statement:
     quantities = {f"{name} estimate": float(k) for name, k in count["estimates"].items()}
     gap = float(count["curves"][EIGENGAP][count["n_communities"] - 1])
-    verdict = Verdict.HOLDS if len(quantities) == 2 > len(set(quantities.values())) else Verdict.FAILS
+    quantities |= zip(("ahead", "standard_error"), count["ahead"], strict=False)
+    verdict = Verdict.HOLDS if count["decided"] else Verdict.FAILS
     return Statement("number-of-communities", count["reason"], gap, None, verdict, quantities)
 
 

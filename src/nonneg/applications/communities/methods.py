@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -306,6 +307,14 @@ class HiddenEdges:
         square = float(apart @ apart)
         return float(np.sqrt(max(float(sums @ sums) - square, square))) / len(apart)
 
+    def most_likely(self, logs: Mapping[Any, FloatArray], chosen: Any) -> Any:
+        """Return the candidate with the largest log-likelihoods; the chosen one unless another is ahead."""
+        for name, values in logs.items():
+            ahead = values - logs[chosen]
+            if ahead.mean() > ERRORS_AHEAD * self.standard_error(ahead):
+                chosen = name
+        return chosen
+
     def _logs(self, memberships: FloatArray) -> FloatArray:
         m = smoothed(memberships, np.diff(self.shown.indptr))
         table = sp.coo_array(self.shown * (1.0 / float(self.shown.sum())))
@@ -350,6 +359,27 @@ def hide_edges(adjacency: SparseMatrix) -> HiddenEdges | None:
     )
 
 
+def judged_number(problem: Problem, numbers: Sequence[int]) -> tuple[int, float, float] | None:
+    """Return the number under which hidden edges are more likely, with the difference and its standard error.
+
+    The first of the two unless the other is ahead; None where no edge can be hidden.
+    """
+    hidden = hide_edges(problem.adjacency) if problem.n_first is None else None
+    if hidden is None:
+        return None
+    # Relative to a single community, which is a case of all others.
+    logs: dict[int, FloatArray] = dict.fromkeys(numbers, np.zeros(len(hidden.rows)))
+    for k, name in product(numbers, PROPOSED[:2]):
+        with contextlib.suppress(NonnegError):
+            search = METHODS[name].run(replace(problem, adjacency=hidden.shown, k=k))
+            values = hidden.log_likelihoods(fill_unreached(search.memberships, "uniform"))
+            logs[k] = max(logs[k], values, key=np.mean)
+    chosen = hidden.most_likely(logs, numbers[0])
+    (other,) = set(numbers) - {chosen}
+    ahead = logs[chosen] - logs[other]
+    return chosen, float(ahead.mean()), hidden.standard_error(ahead)
+
+
 def _by_judge(problem: Problem) -> Search:
     """Take the candidate under which hidden edges are most likely; the first unless one stands out."""
     hidden = hide_edges(problem.adjacency) if problem.k > 1 and problem.n_first is None else None
@@ -367,10 +397,7 @@ def _by_judge(problem: Problem) -> Search:
                 if name == "regularized-spa" and search.pairs.values[1] < 0:
                     first = name
         chosen = first if first in logs else next(iter(logs), first)
-        for name, values in logs.items():
-            ahead = values - logs[chosen]
-            if ahead.mean() > ERRORS_AHEAD * hidden.standard_error(ahead):
-                chosen = name
+        chosen = hidden.most_likely(logs, chosen)
         scores = {name: float(values.mean()) for name, values in logs.items()}
         errors = {
             name: hidden.standard_error(values if name == chosen else values - logs[chosen])

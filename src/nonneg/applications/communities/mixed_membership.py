@@ -57,8 +57,8 @@ class MixedMembership(SavableEstimator):
     Parameters
     ----------
     n_communities : int or "auto"
-        The number of communities. "auto" is the widest gap between the magnitudes of eigenvalues of the
-        normalized adjacency matrix; the certificate says whether the non-backtracking matrix agrees.
+        The number of communities. "auto" is the widest gap of the eigenvalues of the normalized adjacency
+        matrix, or the number of the non-backtracking matrix if hidden edges are more likely with it.
     method : str, default "auto"
         "auto" proposes "nmf", "poisson" and "regularized-spa" (pure nodes in eigenvectors of the normalized
         matrix).
@@ -103,8 +103,8 @@ class MixedMembership(SavableEstimator):
     n_communities_ : int
         The number of communities.
     number_ : dict or None
-        With ``n_communities="auto"``: the `n_communities`, the `reason`, the `estimates` of both methods, and
-        the `curves` over the `candidates`.
+        With ``n_communities="auto"``: the `n_communities`, the `reason`, the `estimates` of both methods, the
+        `curves` over the `candidates`, and by how much hidden edges are `ahead`, with its standard error.
     method_ : str
         The method that found them.
     scores_ : dict of str to float

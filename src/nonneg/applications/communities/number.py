@@ -1,4 +1,4 @@
-"""Number of communities: the widest eigengap decides, the Bethe Hessian is told beside it."""
+"""Number of communities: the widest eigengap and the Bethe Hessian propose, hidden edges judge."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import scipy.sparse.linalg as sla
 
 from nonneg._typing import FloatArray, SparseMatrix
 from nonneg.applications.communities.eigenvectors import DENSE_NODES, NO_VALUE, normalized_adjacency
+from nonneg.applications.communities.methods import ERRORS_AHEAD, Problem, judged_number
 
 EIGENGAP, BETHE = "eigengap", "non-backtracking"
 # Limits of cost, not of the answer: how many eigenvalues are computed first, and how many multiplications may
@@ -27,7 +28,7 @@ def count_communities(adjacency: SparseMatrix, *, n_first: int | None = None) ->
     2 ||E|| over the gap to the next eigenvalue. ||E|| is the same for all k: the widest gap has the smallest
     bound. The first gap, which every connected graph has, does not count. The non-backtracking matrix says
     how many eigenvalues are more than noise: twice as many are candidates, so that as many gaps of noise are
-    seen as others.
+    seen as others. Where the two disagree, hidden edges judge (Li, Levina & Zhu, 2020).
     """
     n = adjacency.shape[0]
     smaller = n if n_first is None else min(n_first, n - n_first)
@@ -45,7 +46,10 @@ def count_communities(adjacency: SparseMatrix, *, n_first: int | None = None) ->
     # Equal eigenvalues have gaps of the size of rounding, and no widest one.
     apart = gaps[1:].max() > NO_VALUE
     k = candidates[1:][int(np.argmax(gaps[1:]))] if apart else informative
+    estimates = {EIGENGAP: k, BETHE: informative} if apart else {BETHE: informative}
     reason = f"The widest gap of the eigenvalues, {gaps[k - 1]:.2g}, is after number {k}"
+    ahead: list[float] = []
+    decided = bool(apart and informative == k)
     if not apart:
         reason = f"The eigenvalues after the first have no gap; the {BETHE} matrix says {k}."
     elif informative == k:
@@ -53,11 +57,21 @@ def count_communities(adjacency: SparseMatrix, *, n_first: int | None = None) ->
     else:
         more = " or more" * (informative == most)
         reason += f". The estimates disagree: {EIGENGAP} {k}, {BETHE} {informative}{more}."
+        # No communities are the null hypothesis.
+        numbers = [1, k] if informative == 1 else [k, informative]
+        if (judged := judged_number(Problem(adjacency, 1, n_first), numbers)) is not None:
+            k, *ahead = judged
+            decided = ahead[0] > ERRORS_AHEAD * ahead[1]
+            told = f"{'are more likely with' if decided else 'do not speak against'} {k}"
+            differ = f"log-likelihoods differ by {abs(ahead[0]):.2g}, standard error {ahead[1]:.2g}"
+            reason += f" Hidden edges {told}: {differ}." + " No number stands out." * (not decided)
     reason += " Larger numbers were not tried." * (k == most)
     return {
         "n_communities": k,
         "reason": reason,
-        "estimates": {EIGENGAP: k, BETHE: informative} if apart else {BETHE: informative},
+        "estimates": estimates,
+        "ahead": ahead,
+        "decided": decided,
         "candidates": candidates,
         "curves": {EIGENGAP: gaps.tolist()},
     }

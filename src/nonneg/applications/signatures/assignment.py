@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from nonneg._arguments import is_count, is_number
 from nonneg._random import Seed, generator
-from nonneg._typing import FloatArray, IntArray
+from nonneg._typing import FloatArray
 from nonneg.applications.signatures.catalog import read_aligned
 from nonneg.exceptions import InvalidDataError, InvalidParameterError
 
@@ -23,8 +24,6 @@ from nonneg.exceptions import InvalidDataError, InvalidParameterError
 _UNIFORM = 1e-6
 # Rounds of the cohort's prevalences, and Newton steps for a candidate and for the answer.
 _MAX_ROUNDS, _CANDIDATE_STEPS, _FINAL_STEPS = 10, 6, 50
-# Signatures that are tried as additions at a time: those with the largest gains along a line.
-_N_ADDITIONS = 3
 
 
 @dataclass(frozen=True)
@@ -94,8 +93,8 @@ def assign_signatures(
     The active signatures maximize the Poisson log-likelihood minus log(n) / 2 for each of them, n being the
     number of mutations, minus its log odds of being inactive in the other tumors. These are estimated from
     their present assignments, with one tumor with and one without the signature added (Laplace's rule), until
-    nothing changes. The search adds, removes and exchanges one signature at a time: it ends where no such
-    change helps, which need not be the best subset of all. Intervals hold the active signatures fixed.
+    nothing changes. The search adds the signature with the largest gain along a line, removes one, or
+    exchanges one for it, until none of these helps. Intervals hold the active signatures fixed.
 
     Examples
     --------
@@ -130,9 +129,9 @@ def bootstrap_intervals(
     random: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
     """Return quantiles of the exposures of catalogs drawn with the counts as means of Poisson variables."""
-    if not 0.0 < level < 1.0 or n_bootstrap < 2:
+    if not (is_number(level) and 0.0 < level < 1.0 and is_count(n_bootstrap, 2)):
         raise InvalidParameterError(
-            f"level must be between 0 and 1, and n_bootstrap at least 2, got {level} and {n_bootstrap}."
+            f"level must be between 0 and 1, and n_bootstrap at least 2, got {level!r} and {n_bootstrap!r}."
         )
     draws = [exposures(random.poisson(counts).astype(float), number) for number in range(n_bootstrap)]
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
@@ -178,8 +177,7 @@ def _search(counts: FloatArray, H: FloatArray, penalties: FloatArray, active: An
     rows = np.arange(len(counts))
     while len(rows):
         gains = np.where(active[rows], -np.inf, _line_gains(counts[rows], H, W[rows]) - penalties[rows])
-        additions = np.argsort(-gains, axis=1, kind="stable")[:, :_N_ADDITIONS]
-        subsets = [_neighbors(active[row], best) for row, best in zip(rows, additions, strict=True)]
+        subsets = [_neighbors(active[row], new) for row, new in zip(rows, gains.argmax(axis=1), strict=True)]
         owners = np.repeat(rows, [len(subset) for subset in subsets])
         candidates = np.concatenate(subsets)
         start = np.where(candidates, W[owners], 0.0) + 0.02 * _even(counts[owners], candidates)
@@ -193,17 +191,11 @@ def _search(counts: FloatArray, H: FloatArray, penalties: FloatArray, active: An
     return active
 
 
-def _neighbors(active: Any, additions: IntArray) -> Any:
-    """Return the subsets with one signature more, one less, or one exchanged for the best addition."""
-    inside = np.flatnonzero(active)
-    removals = inside if len(inside) > 1 else inside[:0]
-    changes = [(-1, new) for new in additions]
-    changes += [(old, -1) for old in removals] + [(old, additions[0]) for old in inside]
-    subsets = np.repeat(active[None], len(changes), axis=0)
-    for subset, (old, new) in zip(subsets, changes, strict=True):
-        subset[old] &= old < 0
-        subset[new] |= new >= 0
-    return subsets
+def _neighbors(active: Any, new: int) -> Any:
+    """Return the subsets with a new signature, with one less, or with the new one in exchange for another."""
+    without = active & ~np.eye(len(active), dtype=bool)[active]
+    added = np.arange(len(active)) == new
+    return np.concatenate([[active | added], without[without.any(axis=1)], without | added])
 
 
 def _line_gains(counts: FloatArray, H: FloatArray, W: FloatArray) -> FloatArray:

@@ -122,7 +122,7 @@ def read_aligned(X: Any, reference: Any) -> tuple[FloatArray, FloatArray, list[s
 
     Data frames of other contexts than the 96 have the channels that both name, in rows or columns.
     """
-    if hasattr(X, "iloc") and hasattr(reference, "iloc"):
+    if hasattr(X, "columns") and hasattr(reference, "columns"):
         axes = [(frame.index, frame.columns) for frame in (X, reference)]
         words = [[{str(name).strip() for name in axis} for axis in pair] for pair in axes]
         common = {(i, j): words[0][i] & words[1][j] for i in (0, 1) for j in (0, 1)}

@@ -171,8 +171,9 @@ class MutationalSignatures(SavableEstimator):
         try:
             model.fit(used)
         except InvalidParameterError as error:
-            # The parameter that the user typed.
-            raise InvalidParameterError(str(error).replace("n_components", "n_signatures")) from error
+            # The names that the user typed.
+            words = str(error).replace("n_components", "n_signatures")
+            raise InvalidParameterError(words.replace("ConsensusNMF", type(self).__name__)) from error
         self.consensus_ = model
         single = getattr(X, "dtype", None) == np.float32
         self.signatures_: FloatArray = np.zeros(0, dtype=np.float32 if single else np.float64)
@@ -229,8 +230,7 @@ class MutationalSignatures(SavableEstimator):
         """
         check_is_fitted(self, "consensus_")
         self.consensus_.use_rank(n_signatures)
-        counts, _ = read_catalog(X)
-        self._take(counts, counts.sum(axis=0) > 0)
+        self._take(read_catalog(X)[0], self.channels_found_)
         return self
 
     def transform(self, X: Any) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from nonneg._arguments import checked_count
 from nonneg._threads import threads
 from nonneg._typing import FloatArray
 from nonneg.applications.topics.documents import term_weights, unit_rows
@@ -24,15 +25,15 @@ def edited(
     model: Any,
     X: Any,
     *,
-    merge: Sequence[Sequence[Any]] = (),
-    split: Mapping[Any, int] | None = None,
+    merge: Sequence[Collection[Any]] = (),
+    split: Sequence[tuple[Any, int]] = (),
     rename: Mapping[Any, str | None] | None = None,
 ) -> Any:
     """Return a model with all of these changes; numbers are those of the model before."""
     check_is_fitted(model, "components_")
     groups = [sorted({topic_number(model, topic) for topic in group}) for group in merge]
     groups = [group for group in groups if len(group) > 1]
-    parts = {topic_number(model, topic): into for topic, into in (split or {}).items()}
+    parts = {topic_number(model, topic): into for topic, into in split}
     names: dict[int, str | None] = {}
     for topic, name in (rename or {}).items():
         if name is not None and (not isinstance(name, str) or not name.strip()):
@@ -134,8 +135,7 @@ def _regroup(
 
 def _parts(model: Any, topic: int, into: Any, used: Any) -> tuple[FloatArray, Any]:
     """Return the parts of a topic over the used words, by a model of its documents, and their anchors."""
-    if isinstance(into, bool) or not isinstance(into, int | np.integer) or into < 2:
-        raise InvalidParameterError(f"into must be an integer of at least 2, got {into!r}.")
+    into = checked_count("into", into, 2)
     with warnings.catch_warnings():
         # Said once, of the new proportions.
         warnings.simplefilter("ignore", DataChangedWarning)
@@ -143,7 +143,7 @@ def _parts(model: Any, topic: int, into: Any, used: Any) -> tuple[FloatArray, An
         leads = (proportions.argmax(axis=1) == topic) & (proportions[:, topic] > 0)
         documents = sp.csr_array(used[np.flatnonzero(leads)])
         inner = clone(model).set_params(
-            n_topics=int(into), verbose=0,
+            n_topics=into, verbose=0,
             **dict.fromkeys(
                 ("anchors", "seed_words", "vocabulary", "vectorizer", "stop_words", "callback", "checkpoint")
             ),

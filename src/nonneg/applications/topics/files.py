@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 import json
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,11 +15,12 @@ from typing import Any
 
 from nonneg.exceptions import FileFormatError, InvalidParameterError
 from nonneg.io.limits import open_bytes
-from nonneg.io.read import known_suffixes, read_table
+from nonneg.io.read import FORMATS, read_table
 
 TEXTS = (".txt", ".text", ".md", ".rst", ".txt.gz")
 JSON_LINES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 TABLES = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
+MATRICES = FORMATS.keys() - TEXTS
 # The encoding of a text by the bytes with which it begins; the longer ones first.
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -59,7 +61,7 @@ def read_documents(
     if not paths:
         raise InvalidParameterError("No files were given. Name text files, folders, or a table.")
     first = Path(paths[0])
-    if len(paths) == 1 and column is None and not lines and _ending(first) in known_suffixes():
+    if len(paths) == 1 and column is None and not lines and _ending(first) in MATRICES:
         if time_column is not None:
             raise InvalidParameterError(
                 f"--time-column names a column of a table of texts, but {first} is read as word counts. Name "
@@ -67,9 +69,7 @@ def read_documents(
             )
         return _matrix(first, vocabulary)
     if vocabulary is not None:
-        raise InvalidParameterError(
-            "A vocabulary belongs to one matrix of counts; texts bring their own words."
-        )
+        raise InvalidParameterError("A vocabulary is for a matrix of counts; texts bring their own words.")
     documents = [one for path in paths for one in _texts(Path(path), column, lines, time_column)]
     names, texts, times = ([one[at] for one in documents] for at in range(3))
     if time_column is not None and all(time is None for time in times):
@@ -84,7 +84,7 @@ def read_documents(
 
 
 def _ending(path: Path) -> str:
-    known = sorted((*TEXTS, *JSON_LINES, *TABLES, *known_suffixes()), key=len, reverse=True)
+    known = sorted((*TEXTS, *JSON_LINES, *TABLES, *MATRICES), key=len, reverse=True)
     name = "" if path.is_dir() else path.name.lower()
     return next((ending for ending in known if name.endswith(ending)), "")
 
@@ -119,9 +119,6 @@ def _texts(
         raise FileFormatError(f"{path} does not exist.")
     ending = _ending(path)
     plain = path.is_dir() or ending in TEXTS
-    if (lines and not plain) or (time_column is not None and plain):
-        option, needed = ("--time-column", "tables and JSON lines") if plain else ("--lines", "texts")
-        raise InvalidParameterError(f"{option} belongs to {needed}, but {path} is none. Leave it out.")
     if plain:
         files = sorted(one for one in path.rglob("*") if one.is_file() and _ending(one) in TEXTS)
         if path.is_dir() and not files:
@@ -139,7 +136,7 @@ def _texts(
         raise FileFormatError(
             f"{path} is not read as texts. Expected texts ({', '.join(TEXTS)}), a table "
             f"({', '.join(TABLES)}) with --text-column, JSON lines ({', '.join(JSON_LINES[:2])}), or, alone "
-            f"and without --text-column, a matrix of counts ({', '.join(known_suffixes())})."
+            f"and without --text-column, a matrix of counts ({', '.join(sorted(MATRICES))})."
         )
     column = column or "text"
     for place, entries in _records(path, ending):
@@ -180,7 +177,7 @@ def _lines(text: str) -> Iterator[str]:
 def _table_rows(path: Path) -> list[list[str]]:
     before = csv.field_size_limit(LONGEST_CELL)  # a document may be longer than the limit of the library
     try:
-        text = _read_text(path)
+        text = re.sub(r"\Asep=.\s*\n", "", _read_text(path))  # in which Excel names the delimiter
         # Spreadsheets write semicolons where the comma stands before decimals.
         delimiter = max((TABLES[_ending(path)], ";"), key=text.partition("\n")[0].count)
         return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))

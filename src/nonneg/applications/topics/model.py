@@ -18,7 +18,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nonneg._arguments import is_count
+from nonneg._arguments import checked_count, is_count
 from nonneg._random import Seed
 from nonneg._threads import threads
 from nonneg._typing import FloatArray, IntArray
@@ -438,7 +438,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         """
         proportions, counts = self.transform(X), self._read(X, reset=False)
         strength = proportions * np.sqrt(np.asarray(counts @ self.topics_.T.astype(counts.dtype)))
-        order = np.argsort(-strength, axis=0, kind="stable")[: max(1, n)]
+        order = np.argsort(-strength, axis=0, kind="stable")[: checked_count("n", n)]
         return [order[proportions[order[:, at], at] > 0, at] for at in range(proportions.shape[1])]
 
     def hierarchy(self) -> FloatArray:
@@ -519,10 +519,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             proportions. Topics are numbered by proportion again; ``edits_[-1]["mapping"]`` has the new number
             of every old one.
         """
-        groups = list(topics)
-        if groups and not any(isinstance(group, list | tuple | set | np.ndarray) for group in groups):
-            groups = [groups]
-        return edited(self, X, merge=groups)
+        kinds = list | tuple | set | range | np.ndarray
+        if not isinstance(topics, kinds):
+            raise InvalidParameterError(f"topics must be a list such as [3, 7], got {topics!r}.")
+        groups = topics if any(isinstance(one, kinds) for one in topics) else [topics]
+        return edited(self, X, merge=[list(one) if isinstance(one, kinds) else [one] for one in groups])
 
     def split_topic(self, topic: Any, X: Any, into: int = 2) -> TopicModel:
         """Return a model in which one topic is divided into several.
@@ -544,7 +545,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
             proportion that the topic had; those of the other topics do not change. Topics are numbered by
             proportion again; ``edits_[-1]["mapping"]`` has the new numbers of every old one.
         """
-        return edited(self, X, split={topic: into})
+        return edited(self, X, split=[(topic, into)])
 
     def rename_topics(self, names: Mapping[Any, str | None]) -> TopicModel:
         """Return a model with other topic names.
@@ -559,6 +560,8 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavableEstim
         TopicModel
             A new model with these `topic_names_`; this one is unchanged.
         """
+        if not isinstance(names, Mapping):
+            raise InvalidParameterError(f"names must be a dict such as {{0: 'sports'}}, got {names!r}.")
         return edited(self, None, rename=names)
 
     def __sklearn_tags__(self) -> Any:

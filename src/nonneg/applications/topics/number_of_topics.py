@@ -55,7 +55,7 @@ def compare_numbers(
             f"{counts.shape[1]} used words. Pass a number, or more documents."
         )
     # Every document is connected with the most similar ones, weighted by the cosine: with the square root of
-    # their number, as usual for nearest neighbors.
+    # their number, as is typical (Silverman 1986, Density Estimation, section 2.5).
     unit = unit_rows(term_weights(counts, task.inverse))
     n_neighbors = min(max(1, round(math.sqrt(len(rows)))), len(rows) - 1)
     graph = kneighbors_graph(unit, n_neighbors, mode="distance", metric="cosine")

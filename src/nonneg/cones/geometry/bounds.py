@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from nonneg._typing import FloatArray
-from nonneg.exceptions import InvalidParameterError, ShapeError
 
 # Below this angle 1/2 - sin(2a)/(4a) loses more than a digit, and four terms of its series are exact.
 _SERIES_BELOW = 0.05
@@ -32,9 +31,8 @@ def mean_squared_sine(angle: Any) -> Any:
 def cluster_bound(angles: Any, squared_norms: Any) -> float:
     """Return the bound (12) on the relative error of one direction per cluster, for any clustering."""
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorem 4, equation (12).
-    angles, weights = _shares(angles, squared_norms)
     sines = np.sin(np.minimum(angles, np.pi / 2))
-    return float(np.sqrt(np.sum(weights * sines * sines)))
+    return float(np.sqrt(np.sum(_shares(squared_norms) * sines * sines)))
 
 
 def largest_angle_bound(angles: Any) -> float:
@@ -46,8 +44,7 @@ def largest_angle_bound(angles: Any) -> float:
 def expected_error(angles: Any, squared_norms: Any) -> float:
     """Return Theorem 6's value, which is also Theorem 8's limit: a prediction, not a bound."""
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Theorems 6 and 8, Remark 1.
-    angles, weights = _shares(angles, squared_norms)
-    return float(np.sqrt(np.sum(weights * mean_squared_sine(angles))))
+    return float(np.sqrt(np.sum(_shares(squared_norms) * mean_squared_sine(angles))))
 
 
 def error_about_axes(squared_norms: Any, outside: Any) -> float:
@@ -64,18 +61,7 @@ def corrected_size_angles(angles: Any, counts: Any) -> FloatArray:
     return np.minimum(angles * (counts + 1.0) / counts, np.pi / 2)
 
 
-def _shares(angles: Any, squared_norms: Any) -> tuple[FloatArray, FloatArray]:
-    angles = np.asarray(angles, dtype=np.float64)
+def _shares(squared_norms: Any) -> FloatArray:
     weights = np.asarray(squared_norms, dtype=np.float64)
-    if angles.ndim != 1 or angles.shape != weights.shape:
-        raise ShapeError(
-            f"Expected one size angle and one squared norm per cone, got arrays of shapes {angles.shape} and "
-            f"{weights.shape}."
-        )
-    if not (np.all(angles >= 0) and np.all(weights >= 0) and np.all(np.isfinite(weights))):
-        raise InvalidParameterError(
-            "Expected size angles and squared norms that are not negative. Got "
-            f"{float(np.min(angles, initial=0.0))} and {float(np.min(weights, initial=0.0))} among them."
-        )
     total = float(weights.sum())
-    return angles, weights / total if total > 0 else np.zeros_like(weights)
+    return weights / total if total > 0 else np.zeros_like(weights)

@@ -1,4 +1,4 @@
-"""Passes over clustered data: mean directions, and the points farthest from the axes of their clusters."""
+"""A pass over clustered data: the points farthest from the axes of their clusters."""
 
 from __future__ import annotations
 
@@ -33,25 +33,12 @@ class FarthestPoints:
     sums: FloatArray
 
 
-def cluster_means(data: DataMatrix, labels: SampleArray, k: int) -> FloatArray:
-    """Return the sums of the unit points of each cluster."""
-    _, (sums,) = data.map_reduce_rows(_sums_of_units, labels, n_out=0, k=k)
-    return to_float64(sums).T
-
-
-def _sums_of_units(block: LocalMatrix, labels: Array, *, k: int) -> tuple[tuple[()], tuple[Array]]:
-    xp = block.xp
-    numbers = xp.arange(k, dtype=xp.int64, device=labels.device)
-    own = xp.astype(xp.astype(labels, xp.int64) == numbers[None, :], labels.dtype)
-    return (), (block.transposed_times(own * block.inverse_row_norms()),)
-
-
 def farthest_points(
     data: DataMatrix, labels: SampleArray, axes: FloatArray, clusters: Any, n_points: int
 ) -> FarthestPoints:
     """Find the points that are farthest from the axes of their clusters, in one pass over the data."""
-    _, (parts, counts, sums) = data.map_reduce_rows(
-        _farthest_of_block, labels, n_out=0, axes=axes, clusters=np.asarray(clusters), n_points=n_points
+    parts, counts, sums = data.reduce_rows(
+        _farthest_of_block, labels, axes=axes, clusters=np.asarray(clusters), n_points=n_points
     )
     chords = np.full(len(axes), -1.0)
     rows: list[IntArray] = [np.zeros(0, dtype=np.intp)] * len(axes)
@@ -72,7 +59,7 @@ def farthest_points(
 
 def _farthest_of_block(
     block: LocalMatrix, labels: Array, *, axes: FloatArray, clusters: Any, n_points: int
-) -> tuple[tuple[()], tuple[list[Any], FloatArray, FloatArray]]:
+) -> tuple[list[Any], FloatArray, FloatArray]:
     own = to_float64(labels)[:, 0].astype(np.intp)
     valid = own >= 0
     if block.weights is not None:
@@ -96,7 +83,7 @@ def _farthest_of_block(
     for c in range(k):
         first = order[edges[c] : min(edges[c + 1], edges[c] + n_points)]
         farthest.append((index[first], chords[first]))
-    return (), ([(block.shape[0], farthest)], counts, sums)
+    return [(block.shape[0], farthest)], counts, sums
 
 
 def _squared_chords(

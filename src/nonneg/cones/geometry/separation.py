@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from nonneg._typing import FloatArray
-from nonneg.exceptions import ShapeError
 
 
 @dataclass(frozen=True)
@@ -34,9 +32,8 @@ class ConeSeparation:
         return self.holds or self.widest_within < self.narrowest_gap
 
 
-def angles_between(axes: Any) -> FloatArray:
+def angles_between(axes: FloatArray) -> FloatArray:
     """Return the angles between unit vectors."""
-    axes = _checked_axes(axes)
     angles: FloatArray = np.arccos(np.clip(axes @ axes.T, -1.0, 1.0))
     # The cosine of a small angle has lost it: where cosines are near 1, the length of the chord has not.
     for i, j in np.argwhere(np.triu(angles < 0.1, k=1)):
@@ -46,19 +43,13 @@ def angles_between(axes: Any) -> FloatArray:
     return angles
 
 
-def cone_separation(axes: Any, angles: Any) -> ConeSeparation:
+def cone_separation(axes: FloatArray, angles: FloatArray) -> ConeSeparation:
     """Test the geometric assumption (2) on given cones."""
     # Where the cones found about clusters satisfy (2), the greedy clustering returns these clusters from any
     # first point (Lemma 1), and no other clustering into as many cones satisfies (2). Where they do not, the
     # data may still satisfy (2) with other cones around the same clusters: the smallest cone around some
     # points of a cone has a smaller angle, but its axis lies elsewhere, and may lie nearer to another.
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equations (2) and (3), Lemma 1.
-    axes = _checked_axes(axes)
-    angles = np.asarray(angles, dtype=np.float64)
-    if angles.shape != (axes.shape[0],):
-        raise ShapeError(
-            f"Expected one size angle per axis, shape ({axes.shape[0]},), got shape {angles.shape}."
-        )
     if len(angles) < 2:
         widest = 2.0 * float(angles.max(initial=0.0))
         return ConeSeparation(np.inf, 1.5 * widest, True, widest, np.inf, ())
@@ -75,15 +66,7 @@ def cone_separation(axes: Any, angles: Any) -> ConeSeparation:
     )
 
 
-def largest_angles_in_orthant(axes: Any) -> FloatArray:
+def largest_angles_in_orthant(axes: FloatArray) -> FloatArray:
     """Return the size angles of the widest cones around the axes that lie in the nonnegative orthant."""
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, Lemma 10.
-    smallest = _checked_axes(axes).min(axis=1)
-    return np.arcsin(np.clip(smallest, 0.0, 1.0))
-
-
-def _checked_axes(axes: Any) -> FloatArray:
-    axes = np.asarray(axes, dtype=np.float64)
-    if axes.ndim != 2:
-        raise ShapeError(f"Expected axes as the rows of a matrix, got an array of shape {axes.shape}.")
-    return axes
+    return np.arcsin(np.clip(axes.min(axis=1), 0.0, 1.0))

@@ -20,12 +20,11 @@ import scipy.sparse as sp
 
 from nonneg._arrays import to_float64
 from nonneg._typing import Array, FloatArray, IntArray, SampleArray
-from nonneg.cones.geometry.farthest import ROUNDING, cluster_means, farthest_points
+from nonneg.cones.geometry.farthest import ROUNDING, farthest_points
 from nonneg.data import DataMatrix
-from nonneg.exceptions import InvalidParameterError, ShapeError
 from nonneg.leastsquares.simplex import simplex_least_squares
 
-DEFAULT_TOL = 1e-9
+TOL = 1e-9
 MAX_ROUNDS = 200
 # Points that join a cluster's program in a round, at most; fewer where they would fill the memory.
 _JOINING = 64
@@ -43,7 +42,7 @@ class SizeAngles:
     # whatever the precision of the axis. 0 for a cluster without points.
     angles: FloatArray
     lower_angles: FloatArray  # no cone of a smaller angle contains the cluster (weak duality)
-    # The largest angles of the points to the axes that were begun with, the mean or the leading directions:
+    # The largest angles of the points to the axes that were begun with, such as the leading directions:
     # the estimate of the size angles of the cones that the points were drawn from. In high dimension these
     # are larger than the smallest cones' (see Notes of `size_angles`).
     initial_angles: FloatArray
@@ -52,31 +51,10 @@ class SizeAngles:
     outside: FloatArray  # the weighted sums of the squared distances of the points to the lines of their axes
     # For each cluster the rows on the boundary of its cone: those whose weights make the axis.
     boundary: tuple[IntArray, ...]
-    n_passes: int  # passes over the data
-
-    def statistics(self) -> dict[str, Any]:
-        """Return the arguments of `cone_statements` other than the error."""
-        return {
-            "axes": self.axes,
-            "angles": self.angles,
-            "squared_norms": self.squared_norms,
-            "counts": self.counts,
-            "lower_angles": self.lower_angles,
-            "initial_angles": self.initial_angles,
-            "outside": self.outside,
-        }
 
 
-def size_angles(
-    data: DataMatrix,
-    labels: SampleArray,
-    k: int,
-    *,
-    start: Any = None,
-    tol: float = DEFAULT_TOL,
-    max_rounds: int = MAX_ROUNDS,
-) -> SizeAngles:
-    """Return the smallest circular cones about all clusters at once."""
+def size_angles(data: DataMatrix, labels: SampleArray, start: FloatArray) -> SizeAngles:
+    """Return the smallest circular cones about all clusters at once, from an axis of each to begin with."""
     # A pass costs one product of each row with its own axis (with all axes for sparse rows). The number of
     # passes grows slowly with the number of points on the boundaries, of which there are at most n_features +
     # 1 a cluster.
@@ -89,27 +67,16 @@ def size_angles(
     # lower bound is then a right angle, and the angle that of the best axis that was tried.
     # Liu & Tan (2017), IEEE Trans. Signal Processing 65(18), 4717-4731, equations (14) to (16). Lawson &
     # Hanson (1974), Solving Least Squares Problems, ch. 23.
-    labels = _sample_labels(data, labels, k)
-    if start is None:
-        means = cluster_means(data, labels, k)
-    else:
-        means = np.asarray(
-            to_float64(start) if not isinstance(start, np.ndarray) else start, dtype=np.float64
-        )
-        if means.shape != (k, data.shape[1]):
-            raise ShapeError(f"Expected axes of shape {(k, data.shape[1])} to begin with, got {means.shape}.")
-    n_passes = int(start is None)
-    hulls = [ClusterHull(mean) for mean in means]
+    k, hulls = len(start), [ClusterHull(axis) for axis in start]
     joining = int(np.clip(_JOINING_ENTRIES // max(k * data.shape[1], 1), 8, _JOINING))
     open_ = np.ones(k, dtype=bool)
     counts = np.zeros(k, dtype=np.intp)
     initial_angles = np.zeros(k)
-    for n_round in range(max(max_rounds, 1)):
+    for n_round in range(MAX_ROUNDS):
         axes = np.stack([hull.axis for hull in hulls]) if k else np.zeros((0, data.shape[1]))
         farthest = farthest_points(data, labels, axes, open_, joining)
-        n_passes += 1
         for c in np.flatnonzero(open_):
-            open_[c] = hulls[c].compare(farthest.chords[c], tol, farthest.sums[:, c])
+            open_[c] = hulls[c].compare(farthest.chords[c], farthest.sums[:, c])
             if n_round == 0:
                 counts[c], initial_angles[c] = int(farthest.counts[c]), hulls[c].angle
         if not open_.any():
@@ -127,19 +94,7 @@ def size_angles(
         squared_norms=sums[:, 0],
         outside=sums[:, 1],
         boundary=tuple(hull.boundary for hull in hulls),
-        n_passes=n_passes,
     )
-
-
-def _sample_labels(data: DataMatrix, labels: SampleArray, k: int) -> SampleArray:
-    if len(labels.shape) == 2:
-        return labels
-    labels = np.asarray(labels)
-    if labels.shape != (data.shape[0],):
-        raise ShapeError(f"Expected one label per row, shape ({data.shape[0]},), got shape {labels.shape}.")
-    if labels.size and labels.max() >= k:
-        raise InvalidParameterError(f"Expected labels below k={k}, got {int(labels.max())}.")
-    return data.to_sample_array(labels[:, None])
 
 
 def _join(data: DataMatrix, hulls: list[ClusterHull], clusters: IntArray, rows: list[IntArray]) -> None:
@@ -186,7 +141,7 @@ class ClusterHull:
         """The rows with a positive weight, in ascending order."""
         return np.sort(self.rows[self.weights > 0])
 
-    def compare(self, chord: float, tol: float, sums: FloatArray) -> bool:
+    def compare(self, chord: float, sums: FloatArray) -> bool:
         """Take note of the distance of the cluster's farthest point from the current axis."""
         if chord < 0:
             self.angle, self.best_sums = 0.0, np.zeros(2)
@@ -195,7 +150,7 @@ class ClusterHull:
         angle = 2.0 * math.asin(min(1.0, chord / 2.0))
         if angle < self.angle:
             self.angle, self.best_axis, self.best_sums = angle, self.axis, sums
-        return self.angle > self.lower_angle * (1.0 + tol) + ROUNDING
+        return self.angle > self.lower_angle * (1.0 + TOL) + ROUNDING
 
     def add(self, rows: IntArray, points: FloatArray) -> None:
         """Let points join those that have a weight; of several that are alike only the first."""

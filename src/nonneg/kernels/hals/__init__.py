@@ -7,20 +7,19 @@ core takes NumPy arrays where it was built. Tests prove them equal.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from nonneg._arrays import is_cuda_tensor, is_float_array, on_gpu, serves_tensors
 from nonneg._compiled import core
-from nonneg._threads import BLAS, parallel_for, team_size
+from nonneg._threads import BLAS, is_held, single_threaded_blas, team_size
 from nonneg.kernels.grams import DenseGrams, Gram, ListedGrams, SmoothGram, WeightedGrams
 from nonneg.kernels.hals import array_api
 
 # Rows of a block of the core.
 BLOCK = 128
-# Entries of the Gram matrices of rows that are formed at once: 2 MB.
-OWN_ENTRIES = 1 << 18
 
 
 @serves_tensors
@@ -80,43 +79,29 @@ def hals_passes(
         return array_api.hals_passes(factor, gram, cross, *options)
     n_rows, k = factor.shape
     cross = np.ascontiguousarray(cross, dtype=factor.dtype)
-    if isinstance(gram, DenseGrams | WeightedGrams):
-        return _own_grams(factor, gram, cross, options)
+    out = np.array(factor, order="C")
+    if isinstance(gram, WeightedGrams):
+        weights, other = (np.asarray(array, dtype=out.dtype) for array in (gram.weights, gram.other))
+        if not (weights.flags.c_contiguous or weights.flags.f_contiguous):
+            weights = np.ascontiguousarray(weights)
+        grams = weights, np.ascontiguousarray(other), gram.ridge
+        threads = team_size(2.0 * k * k * n_rows * (1 + 0.5 * BLAS * len(other)))
+        with nullcontext() if is_held() else single_threaded_blas():
+            return out, compiled.hals_weighted(out, *grams, cross, *options, threads)
+    if isinstance(gram, DenseGrams):
+        own = np.ascontiguousarray(gram.matrices, dtype=np.float64)
+        nothing = np.zeros((1, k), dtype=out.dtype), np.zeros(n_rows + 1, np.int32), np.zeros(0, np.int32)
+        threads = team_size(2.0 * k * k * n_rows)
+        return out, compiled.hals_listed(out, own, np.zeros(0), *nothing, cross, *options, threads)
     if isinstance(gram, ListedGrams):
-        out = np.array(factor, order="C")
         threads = team_size(2.0 * k * k * (n_rows + len(gram.indices)))
         return out, compiled.hals_listed(out, *gram.arrays(out.dtype), cross, *options, threads)
-    out = np.empty(factor.shape, dtype=factor.dtype)
     matrix = np.ascontiguousarray(gram.matrix, dtype=out.dtype)
     # Rows stop on their own, most of them after about three passes.
     threads = team_size(2.0 * n_rows * k * k * min(max_passes, 3))
     # Blocks that keep every thread busy; results of rows do not depend on them.
     block = min(BLOCK, max(16, -(-n_rows // (8 * threads)) * 8)) if threads > 1 else BLOCK
-    rows = np.ascontiguousarray(factor)
-    return out, compiled.hals_passes(out, rows, matrix, cross, *options, block, threads)
-
-
-def _own_grams(factor: Any, gram: DenseGrams | WeightedGrams, cross: Any, options: Any) -> tuple[Any, float]:
-    """Update rows with a Gram matrix each, which exist for a few rows at a time."""
-    out, (n_rows, k) = np.array(factor, order="C"), factor.shape
-    size = max(1, OWN_ENTRIES // (k * k))
-    nothing = np.zeros(0), np.zeros((1, k), dtype=out.dtype)
-    ends, places = np.zeros(size + 1, dtype=np.int32), np.zeros(0, dtype=np.int32)
-    operations = 2.0 * k * k * n_rows
-    if isinstance(gram, WeightedGrams):
-        operations *= 1 + 0.5 * BLAS * gram.weights.shape[1]
-
-    def work(start: int, stop: int) -> float:
-        violation = 0.0
-        for first in range(start, stop, size):
-            last = min(first + size, stop)
-            own = np.ascontiguousarray(gram.dense_rows(first, last), dtype=np.float64)
-            lists = ends[: last - first + 1], places
-            rows = out[first:last], own, *nothing, *lists, cross[first:last]
-            violation += core().hals_listed(*rows, *options, 1)
-        return violation
-
-    return out, float(sum(parallel_for(work, n_rows, chunk_size=size, operations=operations)))
+    return out, compiled.hals_passes(out, out, matrix, cross, *options, block, threads)
 
 
 def batched_hals(

@@ -19,6 +19,8 @@ Point = tuple[Array, ...]
 
 # Units in the last place up to which values count as equal: the error of sums of a few thousand terms.
 NOISE = 8.0
+# The constants c1 and c2 of the strong Wolfe conditions (Nocedal & Wright), SciPy's values.
+DECREASE, CURVATURE = 1e-4, 0.9
 
 
 class Line(Protocol):
@@ -59,14 +61,7 @@ def select(mask: Array, new: Point, old: Point) -> Point:
 
 
 def strong_wolfe(
-    line: Line,
-    origin: Point,
-    value: Array,
-    slope: Array,
-    *,
-    c1: float = 1e-4,
-    c2: float = 0.9,
-    max_trials: int = 20,
+    line: Line, origin: Point, value: Array, slope: Array, *, max_trials: int = 20
 ) -> SearchResult:
     """Find steps with enough decrease and a slope that is small enough, beginning at step 1."""
     # The bracket is doubled until it holds a step, then cut by cubic or quadratic interpolation or in half.
@@ -95,11 +90,11 @@ def strong_wolfe(
             trial = line.at(step)
             trial_value = line.value(trial)
             # Written so that NaN counts as too high.
-            lower = active & (trial_value <= value + c1 * step * slope) & (trial_value < low_value)
+            lower = active & (trial_value <= value + DECREASE * step * slope) & (trial_value < low_value)
             raised = active & ~lower
             found_slope = line.slope(trial, step) if bool(xp.any(lower)) else zero
             found_slope = xp.where(lower, found_slope, zero)
-            accepted = lower & (xp.abs(found_slope) <= -c2 * slope)
+            accepted = lower & (xp.abs(found_slope) <= -CURVATURE * slope)
             point = select(lower, trial, point)
             negligible = raised & (-slope * step <= noise)
             succeeded = succeeded | accepted | negligible
@@ -168,12 +163,7 @@ def _interpolated(
 
 
 def backtracking(
-    line: Line,
-    origin: Point,
-    value: Array,
-    slope: Array,
-    *,
-    max_trials: int = 30,
+    line: Line, origin: Point, value: Array, slope: Array, *, max_trials: int = 30
 ) -> SearchResult:
     """Backtrack: halve the step, beginning at 1, until the value decreases at all."""
     # As in `strong_wolfe`, a search ends where only the rounding of the value is left to gain.
