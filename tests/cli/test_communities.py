@@ -164,3 +164,10 @@ def test_edges_with_directions_and_two_columns_of_different_things(tmp_path):
             names = set(next(csv.reader(stream)))
         assert ("sending_0" in names) == (kind == "directed")
         assert ("side" in names) == (kind != "directed")
+
+
+def test_a_graph_too_small_for_an_estimate(tmp_path, capsys):
+    star = tmp_path / "star.txt"
+    star.write_text("".join(f"hub leaf{at}\n" for at in range(9)))
+    assert main(["communities", str(star), "-o", str(tmp_path / "out")]) == 0
+    assert "1 community: The graph is too small" in capsys.readouterr().out

@@ -96,10 +96,11 @@ class Cube:
             )
         if dtype.kind not in "buif":
             raise DataTypeError(f"Expected a cube of real numbers, got entries of type {dtype}.")
-        if self.wavelengths is not None and np.shape(self.wavelengths) != shape[2:]:
+        lengths = np.zeros(shape[2]) if self.wavelengths is None else np.asarray(self.wavelengths)
+        if lengths.shape != shape[2:] or not np.isfinite(lengths).all():
             raise ShapeError(
-                f"Expected {shape[2]} wavelengths, one for each band of the file, those that are left out "
-                f"among them, got an array of shape {np.shape(self.wavelengths)}. Bands come last in the "
+                f"Expected {shape[2]} wavelengths, finite, one for each band of the file, those that are "
+                f"left out among them, got an array of shape {lengths.shape}. Bands come last in the "
                 f"cube, which has shape {shape}: np.moveaxis(array, axis, 2) puts them there."
             )
         if not 0 < self.scale < np.inf:
@@ -128,17 +129,16 @@ def as_cube(cube: Any, *, wavelengths: Any = None, no_data: float | None = None,
     """Make a cube of an array, or complete one."""
     if isinstance(cube, str | os.PathLike):
         cube = read_cube(cube, wavelengths=wavelengths, bands=bands)
-    if not isinstance(cube, Cube):
-        with as_data_errors("the cube"):
-            cube = Cube(cube if hasattr(cube, "dtype") else np.asarray(cube))
-    changes: dict[str, Any] = {}
-    if wavelengths is not None:
-        changes["wavelengths"] = np.asarray(wavelengths, dtype=np.float64)
-    if no_data is not None:
-        changes["no_data"] = float(no_data)
-    if bands is not None:
-        changes["bands"] = None if isinstance(bands, str) and bands == "all" else bands
-    return replace(cube, **changes)
+    with as_data_errors("the cube, wavelengths or no_data"):
+        if not isinstance(cube, Cube):
+            # Tensors have another dtype; an image that Spectral Python opened is read by `load` alone.
+            if not isinstance(getattr(cube, "dtype", None), np.dtype):
+                cube = np.asarray(cube.load() if hasattr(cube, "load") else cube)
+            cube = Cube(cube)
+        places = cube.wavelengths if wavelengths is None else np.asarray(wavelengths, dtype=np.float64)
+        missing = cube.no_data if no_data is None else float(no_data)
+    used = cube.bands if bands is None else None if isinstance(bands, str) and bands == "all" else bands
+    return replace(cube, wavelengths=places, no_data=missing, bands=used)
 
 
 def read_cube(

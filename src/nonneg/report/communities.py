@@ -56,7 +56,8 @@ def describe(
         conductance=conductance(graph.undirected, memberships).tolist(),
     )
     table, by_label = words.rows_of(communities, *communities[0]), compared and _by_label(compared)
-    clear = number and model.certificate_["number-of-communities"].holds  # else the caution says it
+    # Where estimates disagree, the caution says it; a graph of a few nodes has none.
+    clear = number and all(one.holds for one in model.certificate_ if one.name == "number-of-communities")
     curves = number and drawings.curves(number["candidates"], number["curves"], "communities", k)
     return Record(
         "communities",
@@ -68,7 +69,7 @@ def describe(
         data,
         result,
         details={"communities": communities, **picked(model, "connectivity_", "eigenvalues_")},
-        remarks=[clear and f"{k} communities: {number['reason']}", by_label and by_label[1]],
+        remarks=[clear and f"{words.counted(k, 'community')}: {number['reason']}", by_label and by_label[1]],
         table=table,
         sections=[
             ["The communities", _COMMUNITIES, block("table", rows=table, colors=drawings.colors(k))],

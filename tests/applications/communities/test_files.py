@@ -101,6 +101,10 @@ def test_files_that_are_no_graphs_are_refused(tmp_path):
         read_graph(tmp_path / "none.txt")
     with pytest.raises(FileFormatError, match=r"line 2: the weight 'heavy'"):
         read_graph(written(tmp_path, "a.txt", "a b 1\nb c heavy\n"))
+    table = "".join(f"{at}," + ",".join(str(abs(at - other)) for other in range(6)) + "\n" for at in range(6))
+    for name, text in (("named.csv", ",0,1,2,3,4,5\n" + table), ("plain.csv", table)):
+        with pytest.raises(FileFormatError, match="lines are a matrix, not a list of edges"):
+            read_graph(written(tmp_path, name, text))
     with pytest.raises(FileFormatError, match="no edges"):
         read_graph(written(tmp_path, "b.txt", "# nothing\n"))
     with pytest.raises(FileFormatError, match=r"unknown file type \(\.docx\)"):

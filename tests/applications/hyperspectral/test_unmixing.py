@@ -176,12 +176,15 @@ def test_brightness_and_shade(planted):
     np.testing.assert_allclose(sums["nonnegative"], bright, atol=1e-6)
 
 
-def test_names_from_a_library(cube, planted):
+def test_names_from_a_library(cube, planted, tmp_path):
     model = Unmixing(K, method="snpa").fit(cube, wavelengths=np.linspace(400, 900, BANDS))
     library = SpectralLibrary(tuple("abcd"), 3 * planted.X[planted.anchors], np.linspace(400, 900, BANDS))
     found = model.match(library)
     assert sorted(found.names) == list("abcd")
     np.testing.assert_allclose(found.angles, 0, atol=1e-5)
+    lines = np.column_stack([library.wavelengths, library.spectra.T])
+    np.savetxt(tmp_path / "known.csv", lines, delimiter=",", header="nm,a,b,c,d", comments="")
+    assert model.match(tmp_path / "known.csv").names == found.names
 
 
 def test_the_number_is_found_by_merit(cube):
@@ -197,8 +200,26 @@ def test_wrong_scenes_are_named(cube):
         Unmixing(K).fit(cube, mask=np.zeros((ROWS, COLUMNS), bool))
     with pytest.raises(InvalidDataError, match="nothing to unmix"):
         Unmixing(K).fit(np.zeros((2, 2, 3)))
+    for wrong in ({"no_data": "none"}, {"wavelengths": "bands.txt"}):
+        with pytest.raises(InvalidDataError, match="could not convert string"):
+            Unmixing(K).fit(cube, **wrong)
+    with pytest.raises(ShapeError, match="20 wavelengths, finite"):
+        Unmixing(K).fit(cube, wavelengths=np.full(BANDS, np.nan))
     with pytest.raises(ShapeError, match="Expected a cube with 20 bands"):
         Unmixing(K).fit(cube).transform(cube[:, :, :5])
+
+
+def test_an_image_that_spectral_python_opened(cube, planted, tmp_path):
+    envi = pytest.importorskip("spectral.io.envi")
+    envi.save_image(str(tmp_path / "scene.hdr"), cube)
+    model = Unmixing(K, method="spa").fit(envi.open(str(tmp_path / "scene.hdr")))
+    assert {tuple(map(int, pixel)) for pixel in model.pure_pixels_} == places(planted)
+
+
+def test_as_many_endmembers_as_bands_leave_no_variation_to_compare_with():
+    scene = scene_like(20, 30, n_bands=3, n_materials=3, noise=0.01, rng=0)
+    model = Unmixing(3, random_state=0).fit(scene.X.reshape(20, 30, 3))
+    assert model.certificate_["pure-pixels"].verdict == "not verifiable"
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def _reached(search: Search, n_nodes: int, lost: int, n_isolated: int) -> Statem
 
 
 def _inside(search: Search) -> Statement:
-    clipped = search.memberships.clipped
+    clipped = abs(search.memberships.clipped)  # no minus zero
     sentence = (
         f"{clipped:.2%} of the coordinates with respect to the pure nodes were negative and set to zero; 0 "
         "would mean that the pure nodes explain all others exactly."

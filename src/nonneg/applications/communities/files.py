@@ -131,8 +131,16 @@ def _named(lines: Iterator[tuple[int, list[str]]], header: bool | None) -> Itera
     columns = [0, 1, 2]
     if ahead and (_is_heading(*(cells for _, cells in ahead)) if header is None else header):
         columns = _columns([cell.lower() for cell in ahead.pop(0)[1]])
+    width = count = 0
     for number, cells in chain(ahead, lines):
-        yield number, [cells[at] for at in columns if at < len(cells)]
+        width, count = len(cells), count + 1
+        yield number, [cells[at] for at in columns if at < width]
+    # Headings or names of the nodes are one line or one column more; lists have a weight and a time at most.
+    if width > 4 and columns == [0, 1, 2] and abs(count - width) <= 1:
+        raise FileFormatError(
+            f"{width} columns in {count} lines are a matrix, not a list of edges. Write an adjacency matrix "
+            "as .npy or .mtx, or fit it as a data frame; name the columns of a list source and target."
+        )
 
 
 def _is_heading(cells: list[str], following: list[str] | None = None) -> bool:
@@ -162,8 +170,8 @@ def _weight(cells: list[str], number: int, place: Path) -> float:
     if not _is_number(cells[2]):
         raise FileFormatError(
             f"{place}, line {number}: the weight {cells[2]!r} is not a number. Expected two names and a "
-            "number, or two names alone; pass --delimiter if the cells are separated by something else, "
-            "--header if the first line has headings."
+            "number, or two names alone, as networkx.write_weighted_edgelist writes; pass --delimiter if the "
+            "cells are separated by something else, --header if the first line has headings."
         )
     return float(cells[2])
 

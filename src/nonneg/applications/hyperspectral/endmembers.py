@@ -390,13 +390,14 @@ def purity_statement(pixels: FloatArray, endmembers: FloatArray) -> Statement:
     total = float(np.sum(pixels**2))
     outside = math.sqrt(float(np.sum(residuals**2)) / total)
     most = max(math.sqrt(0.5 * (k - 1) * largest / total), ROUNDING)
-    holds = outside <= most
+    holds = outside <= most or k >= m
     sentence = (
-        f"Pixels lie outside the mixtures of the endmembers by {100 * outside:.2g}% of their norm; variation "
-        f"among pure pixels explains up to {upper(100 * most, 2)}%."
+        f"Pixels lie outside the mixtures of the endmembers by {100 * outside:.3g}% of their norm; variation "
+        f"among pure pixels explains up to {upper(100 * most, 3)}%."
     )
     if not holds:
         sentence += " The purest pixels are mixed, or the materials vary in brightness or color."
     quantities = {"outside": outside, "most": most}
-    verdict = Verdict.HOLDS if holds else Verdict.FAILS
+    # Endmembers that span all bands leave none in which the variation could be seen.
+    verdict = Verdict.NOT_VERIFIABLE if k >= m else Verdict.HOLDS if holds else Verdict.FAILS
     return Statement("pure-pixels", sentence, outside / most, 1.0, verdict, quantities)

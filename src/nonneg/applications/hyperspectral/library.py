@@ -110,16 +110,17 @@ class LibraryMatch:
 
 
 def match_library(
-    endmembers: FloatArray, library: SpectralLibrary, wavelengths: Any, bands: Any
+    endmembers: FloatArray, library: SpectralLibrary | str | os.PathLike[str], wavelengths: Any, bands: Any
 ) -> LibraryMatch:
     """Assign spectra to materials, each material once: the pairs with the smallest sum of angles."""
-    known = library.at(wavelengths, bands)
+    spectra = library if isinstance(library, SpectralLibrary) else read_library(library)
+    known = spectra.at(wavelengths, bands)
     covered = np.isfinite(known).all(axis=0)
     angles = spectral_angles(np.asarray(endmembers, dtype=np.float64)[:, covered], known[:, covered])
     rows, columns = linear_sum_assignment(angles)
     chosen, pairs = np.full(len(angles), -1, dtype=np.intp), np.full(len(angles), np.nan)
     chosen[rows], pairs[rows] = columns, angles[rows, columns]
-    return LibraryMatch(tuple(library.names[at] if at >= 0 else "" for at in chosen), pairs, chosen)
+    return LibraryMatch(tuple(spectra.names[at] if at >= 0 else "" for at in chosen), pairs, chosen)
 
 
 def read_library(path: str | os.PathLike[str]) -> SpectralLibrary:

@@ -111,7 +111,7 @@ class ImagePixels:
                 f"The cube contains at least {int(bad.sum())} entries that are NaN or infinite outside the "
                 f"mask; the first pixel is row {start + row}, column {column}. Pass mask= (--mask) with "
                 "False there, or no_data= (--no-data) with the value that fills all bands of pixels without "
-                "data (such as NaN), or fill them."
+                "data (such as NaN), or bands= with False for bands that are damaged."
             )
         self.n_clipped += int((spectra < 0).sum()) if low < 0 else 0
         self.smallest = min(self.smallest, low / self.cube.scale)

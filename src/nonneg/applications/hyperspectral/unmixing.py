@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -287,13 +288,14 @@ class Unmixing(SavableEstimator):
             mixtures = Mixtures.of(pixels, endmembers, self.constraint, int(self.verbose))
         return mixtures.maps.reshape(*scene.shape[:2], -1)
 
-    def match(self, library: SpectralLibrary) -> LibraryMatch:
+    def match(self, library: SpectralLibrary | str | PathLike[str]) -> LibraryMatch:
         """Name the endmembers by the most similar spectra of a library.
 
         Parameters
         ----------
-        library : SpectralLibrary
-            Known spectra; interpolated to the bands of the image if their wavelengths differ.
+        library : SpectralLibrary or path
+            Known spectra, or a file that `read_library` reads; interpolated to the bands of the image if
+            their wavelengths differ.
 
         Returns
         -------
