@@ -145,10 +145,8 @@ def _residual_sums(residuals: FloatArray, n_components: int) -> dict[str, Any]:
     near, expected = squares <= FAR**2, squares.size - n_components * sum(residuals.shape)
     true, robust = float(squares.sum()), float(squares[near].sum())
     ratio = f"Q/expected {true / expected:.3g}" if expected > 0 else "no more entries than parameters"
-    note = (
-        f"Q(true) {true:.1f}, Q(robust) {robust:.1f}, {ratio}; entries more than {FAR:g} uncertainties from "
-        f"the model: {np.count_nonzero(~near)}."
-    )
+    far = f"entries more than {FAR:g} uncertainties from the model: {np.count_nonzero(~near)}"
+    note = f"Q(true) {true:.1f}, Q(robust) {robust:.1f}, {ratio}; {far}."
     return {"q_true": true, "q_robust": robust, "q_expected": expected, "sentence": note}
 
 
