@@ -56,8 +56,7 @@ def describe(
         conductance=conductance(graph.undirected, memberships).tolist(),
     )
     table, by_label = words.rows_of(communities, *communities[0]), compared and _by_label(compared)
-    # Where estimates disagree, the caution says it; a graph of a few nodes has none.
-    clear = number and all(one.holds for one in model.certificate_ if one.name == "number-of-communities")
+    agreed = number and all(one.holds for one in model.certificate_ if one.name == "number-of-communities")
     curves = number and drawings.curves(number["candidates"], number["curves"], "communities", k)
     return Record(
         "communities",
@@ -69,7 +68,7 @@ def describe(
         data,
         result,
         details={"communities": communities, **picked(model, "connectivity_", "eigenvalues_")},
-        remarks=[clear and f"{words.counted(k, 'community')}: {number['reason']}", by_label and by_label[1]],
+        remarks=[agreed and f"{words.counted(k, 'community')}: {number['reason']}", by_label and by_label[1]],
         table=table,
         sections=[
             ["The communities", _COMMUNITIES, block("table", rows=table, colors=drawings.colors(k))],

@@ -13,12 +13,7 @@ from nonneg._typing import FloatArray, IntArray
 from nonneg.applications.audio.frames import as_recordings
 from nonneg.applications.audio.grouping import GROUPINGS, best_proposal
 from nonneg.certificates.certificate import Certificate, Statement, Verdict
-from nonneg.exceptions import (
-    InvalidDataError,
-    InvalidParameterError,
-    NonFiniteDataError,
-    UnknownNameError,
-)
+from nonneg.exceptions import InvalidDataError, InvalidParameterError, NonFiniteDataError, UnknownNameError
 
 REST = "rest"
 """The source of what nobody named."""
