@@ -26,7 +26,7 @@ constexpr int n_simd_registers = 16;
 template <class T>
 constexpr std::int64_t n_lanes = n_registers* register_bytes / static_cast<int>(sizeof(T));
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(NONNEG_WITHOUT_VECTORS)
 template <class T>
 struct RegisterOf {
   typedef T type __attribute__((vector_size(register_bytes)));
@@ -37,12 +37,45 @@ template <class T>
 inline Register<T> in_register(T value) {
   return value - Register<T>{};
 }
+template <class T>
+inline T larger(const T& x, const T& y) {
+  return (x < y) ? y : x;
+}
+template <class T>
+inline T smaller(const T& x, const T& y) {
+  return (y < x) ? y : x;
+}
 #define NONNEG_UNROLL _Pragma("GCC unroll 8")
-#else
+#else  // the same, entry by entry, for compilers without vectors
 template <class T>
 struct Register {
-  T at[register_bytes / sizeof(T)];
+  static constexpr int n = register_bytes / static_cast<int>(sizeof(T));
+  T at[n];
+  T operator[](std::int64_t i) const { return at[i]; }
+  Register& operator+=(const Register& other) { return *this = *this + other; }
+  Register& operator-=(const Register& other) { return *this = *this - other; }
+#define NONNEG_ENTRIES(name, expression)                       \
+  friend Register name(const Register& a, const Register& b) { \
+    Register out;                                              \
+    for (int i = 0; i < n; ++i) {                              \
+      const T x = a.at[i], y = b.at[i];                        \
+      out.at[i] = expression;                                  \
+    }                                                          \
+    return out;                                                \
+  }
+  NONNEG_ENTRIES(operator+, x + y)
+  NONNEG_ENTRIES(operator-, x - y)
+  NONNEG_ENTRIES(operator*, x* y)
+  NONNEG_ENTRIES(larger, (x < y) ? y : x)
+  NONNEG_ENTRIES(smaller, (y < x) ? y : x)
+#undef NONNEG_ENTRIES
 };
+template <class T>
+inline Register<T> in_register(T value) {
+  Register<T> out;
+  for (T& entry : out.at) entry = value;
+  return out;
+}
 #define NONNEG_UNROLL
 #endif
 
@@ -66,8 +99,8 @@ struct Lanes {
 NONNEG_LANES(operator+, x + y)
 NONNEG_LANES(operator-, x - y)
 NONNEG_LANES(operator*, x* y)
-NONNEG_LANES(larger, (x < y) ? y : x)
-NONNEG_LANES(smaller, (y < x) ? y : x)
+NONNEG_LANES(larger, larger(x, y))
+NONNEG_LANES(smaller, smaller(x, y))
 #undef NONNEG_LANES
 
 template <class T>
