@@ -162,7 +162,9 @@ def test_a_file_that_no_run_wrote_is_never_replaced(csv_file, tmp_path, capsys):
         assert data.read_text() == content
         assert f"{tmp_path} has files of the same names" in capsys.readouterr().err
     assert listing(tmp_path) == ["W.csv", "fit-results"]
-    assert record_of(tmp_path / "fit-results")["data"]["shape"] == [5, 3]
+    (tmp_path / "fit-results" / "result.json").unlink()  # and now its files are of no run
+    assert fit(data, tmp_path) == 0
+    assert record_of(tmp_path / "fit-results" / "fit-results")["data"]["shape"] == [5, 3]
 
 
 @pytest.mark.parametrize("stage", ["numpy.lib.format.write_array", "pathlib.Path.write_text"])
