@@ -54,7 +54,7 @@ def test_an_unknown_solver_says_the_near_ones():
 
 
 def test_a_name_may_be_a_member_of_an_enumeration():
-    class Choice(str, Enum):
+    class Choice(str, Enum):  # noqa: UP042 (its text is not its value)
         solver = "mu"
 
     assert choose_solver(Choice.solver, **CALL) == "mu"
