@@ -76,7 +76,7 @@ def cross_validation(
         search.resume(saved)
     if problem.candidates is None:
         # No candidate by default, but data without further components are not predicted better by more.
-        search.measure([1])  # no candidate by default, but what all others are compared with
+        search.measure([1])
     search.measure(candidates, stop_early=problem.candidates is None)
     if problem.candidates is None:
         # The grid is refined around its best candidate, and the proposal of the ratio gets its error too.
