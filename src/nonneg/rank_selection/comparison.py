@@ -154,8 +154,8 @@ def compare_ranks(
     largest ratio, unless its held-out error is significantly above that of the best rank (a paired t test of
     the logarithms over folds, level 0.05), or one component predicts as well and the ratio is not beyond
     chance (above those of 19 permutations of the entries of each column; Buja & Eyuboglu, 1992). Then no
-    number stands out, and the smallest rank whose error is not significantly above is recommended. Where there is
-    no held-out error (sample weights, negative entries, very small data), the ratio is followed.
+    number stands out, and the smallest rank whose error is not significantly above is recommended. Where
+    there is no held-out error (sample weights, negative entries, very small data), the ratio is followed.
     """
     typed(compare_ranks, locals())
     chosen = list(METHODS) if methods is None else list(methods)
