@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -69,7 +70,8 @@ class WeightedRows {
       for (std::int64_t r = 0; r < m; ++r) {
         f_[a * lanes + r] = factor[r * k_ + a];
         const T curvature = gram_[grams_.pair(a, a) * lanes + r];
-        if (curvature <= 0) continue;  // nothing to gain: a slope of zero
+        // Nothing to gain; or a subnormal number, whose inverse may be infinite.
+        if (curvature < std::numeric_limits<T>::min()) continue;
         c_[a * lanes + r] = -cross[r * k_ + a];
         inverse_[a * lanes + r] = 1 / curvature;
       }

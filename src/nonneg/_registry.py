@@ -43,8 +43,7 @@ class Registry(dict[str, EntryType], Generic[EntryType]):
 
     def name_of(self, name: object, *, also: Iterable[str] = ()) -> str:
         """Return a registered name; `also` are names that the caller handles."""
-        UnknownNameError.check(self.parameter, name, [*self, *also])
-        return str(name)
+        return UnknownNameError.check(self.parameter, name, [*self, *also])
 
     def find(self, name: object) -> EntryType:
         """Return an entry by name."""

@@ -46,10 +46,11 @@ class UnknownNameError(InvalidParameterError):
         return cls(f"{what}={name!r} is not known. Expected one of {names[:20]}{more}{either}.{hint}")
 
     @classmethod
-    def check(cls, what: str, name: object, known: Iterable[str], *, other: str = "") -> None:
-        """Raise the error unless the name is a string that is known."""
-        if not (isinstance(name, str) and name in known):
-            raise cls.of(what, name, known, other=other)
+    def check(cls, what: str, name: object, known: Iterable[str], *, other: str = "") -> str:
+        """Return a name that is a known string, or raise the error."""
+        if isinstance(name, str) and name in known:
+            return name
+        raise cls.of(what, name, known, other=other)
 
 
 class ShapeError(InvalidParameterError):

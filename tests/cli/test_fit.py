@@ -162,7 +162,9 @@ def test_a_file_that_no_run_wrote_is_never_replaced(csv_file, tmp_path, capsys):
         assert data.read_text() == content
         assert f"{tmp_path} has files of the same names" in capsys.readouterr().err
     assert listing(tmp_path) == ["W.csv", "fit-results"]
-    assert record_of(tmp_path / "fit-results")["data"]["shape"] == [5, 3]
+    (tmp_path / "fit-results" / "result.json").unlink()  # and now its files are of no run
+    assert fit(data, tmp_path) == 0
+    assert record_of(tmp_path / "fit-results" / "fit-results")["data"]["shape"] == [5, 3]
 
 
 @pytest.mark.parametrize("stage", ["numpy.lib.format.write_array", "pathlib.Path.write_text"])
@@ -268,6 +270,10 @@ def test_uncertainties_give_q_and_scaled_residuals(tmp_path, capsys):
     wrong = ["--uncertainty", str(tmp_path / "other.csv"), "--negative", "keep"]
     assert fit(tmp_path / "con.csv", tmp_path / "wrong", *wrong) != 0
     assert "columns of --uncertainty" in capsys.readouterr().err
+    sparse.save_npz(tmp_path / "few.npz", sparse.csr_array(S))
+    wrong[1] = str(tmp_path / "few.npz")
+    assert fit(tmp_path / "con.csv", tmp_path / "wrong", *wrong) == 2
+    assert "--uncertainty needs a table of all entries" in capsys.readouterr().err
     # Columns are found by name, and negative entries are what they were to the fit.
     same = ["--uncertainty", str(tmp_path / "turned.csv"), "-q", "-o", str(tmp_path / "w")]
     assert main(["transform", str(folder), str(tmp_path / "con.csv"), *same]) == 0

@@ -296,6 +296,16 @@ def test_new_samples_and_batches_may_lack_a_column():
         model.transform(X[:1], entry_weight=np.zeros((1, 15)))
 
 
+@pytest.mark.parametrize("form", ["dense", TORCH])
+def test_a_row_whose_weights_are_no_normal_numbers_counts_for_nothing(form):
+    X, found = as_container(entries(2.0).astype(np.float32), form), []
+    for deviation in (1e10, 2e19):  # whose weights are subnormal in float32
+        deviations = (0.1 + WEIGHTS).astype(np.float32)
+        deviations[5] = deviation
+        found.append(NMF(5, random_state=0, max_iter=20, tol=0).fit(X, uncertainty=deviations).components_)
+    np.testing.assert_allclose(*map(plain, found), rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["mask", "entry_weight", "uncertainty"])
 def test_data_frames_in_another_order_are_refused(name):
     pandas = pytest.importorskip("pandas")

@@ -85,7 +85,7 @@ def test_highly_variable_genes(wanted, marks, chosen):
 def test_without_highly_variable_genes_there_is_nothing_to_choose():
     with pytest.raises(InvalidParameterError, match=r"no column 'highly_variable' \(columns: none\)"):
         AnnDataMatrix(Cells(X), use_highly_variable=True).variables()
-    with pytest.raises(InvalidDataError, match="is False for all 4 variables"):
+    with pytest.raises(InvalidDataError, match="is True for none of 4 variables"):
         AnnDataMatrix(Cells(X, [False] * 4), use_highly_variable=True).variables()
     many = Cells(X)
     many.var = pd.DataFrame({f"v{at}": np.zeros(4) for at in range(7)})

@@ -165,6 +165,8 @@ def test_mistakes_are_named(sets):
     for missing in (np.nan, None):
         with pytest.raises(InvalidParameterError, match=r"batch\[1\] is .*Give every sample a label"):
             IntegrativeNMF(K).fit(sets[0][:3], batch=["a", missing, "b"])
+    untreated = ["None", "drug"] * 20  # a name like any other
+    assert IntegrativeNMF(K, max_iter=1, tol=0).fit(sets[0], batch=untreated).batch_names_ == ["None", "drug"]
     with pytest.raises(ShapeError, match=r"a label per sample, such as batch=adata.obs.*got 'donor'"):
         IntegrativeNMF(K).fit(sets[0], batch="donor")  # as scanpy's functions take it
     with pytest.raises(InvalidParameterError, match="batch is for one array"):

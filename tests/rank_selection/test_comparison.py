@@ -51,8 +51,8 @@ def test_the_largest_ratio_stands_unless_held_out_entries_speak_against_it():
     assert judge.rank == 2 > min(judge.as_good) == 1
     assert f"With 12 components the held-out error is {judge.scores[12]:.4g}" in found.reason
     assert found.reason.endswith(
-        "1 predicts as well, up to chance: held-out errors do not single out 12. None of 19 matrices with "
-        "the entries of each column permuted has as large a ratio."
+        "1 predicts as well, up to chance: held-out errors do not single out 12. None of 19 permutations "
+        "of the entries of each column gives the same samples a ratio as large as their own."
     )
 
 
@@ -73,7 +73,7 @@ def test_no_number_stands_out_of_noise(kind):
     if kind == "missing":  # all candidates are worse, and the ratio sees zeros where entries are missing
         assert found.reason.endswith(" with 1). So are those of all candidates.")
         return
-    assert "of 19 matrices with the entries of each column permuted reach the largest. " in found.reason
+    assert "of 19 permutations of the entries of each column give the same samples a" in found.reason
     assert f"predicts held-out entries as well: error {judge.scores[1]:.4g}" in found.reason
 
 

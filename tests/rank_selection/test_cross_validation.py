@@ -153,5 +153,7 @@ def test_what_cannot_be_done_is_said(planted, rng):
 def test_progress_is_shown_on_request(planted, capsys):
     estimate(planted, candidates=[2, 3], verbose=1)
     assert "cross-validation: 2 of 2 candidates (k=3)" in capsys.readouterr().err
+    estimate(planted, k_max=3, verbose=1)
+    assert "cross-validation: 3 of 3 candidates (k=3)" in capsys.readouterr().err
     estimate(planted, candidates=[2, 3])
     assert capsys.readouterr().err == ""

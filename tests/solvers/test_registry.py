@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from types import SimpleNamespace
 
 import pytest
@@ -50,6 +51,13 @@ def test_an_unknown_loss_says_the_near_ones():
 def test_an_unknown_solver_says_the_near_ones():
     with pytest.raises(UnknownNameError, match=r"solver='halls' is not known.*Did you mean 'hals'"):
         choose_solver("halls", **CALL)
+
+
+def test_a_name_may_be_a_member_of_an_enumeration():
+    class Choice(str, Enum):  # noqa: UP042 (its text is not its value)
+        solver = "mu"
+
+    assert choose_solver(Choice.solver, **CALL) == "mu"
 
 
 @pytest.mark.parametrize("name", SOLVERS)

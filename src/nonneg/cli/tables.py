@@ -104,6 +104,8 @@ def read_uncertainty(options: argparse.Namespace, table: Table) -> Any:
         raise InvalidParameterError("--uncertainty needs data that fit in memory, on this machine.")
     same = argparse.Namespace(**{**vars(options), "file": options.uncertainty})
     found = read_input(same, signed=True, infinite=True, names=table.column_names or ())
+    if not isinstance(found.X, np.ndarray):
+        raise InvalidParameterError("--uncertainty needs a table of all entries, dense and in memory.")
     S, names = np.where(np.isnan(found.X), np.inf, found.X), found.column_names
     if names is not None and table.column_names is not None:
         if set(names) != set(table.column_names):

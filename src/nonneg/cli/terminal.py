@@ -182,8 +182,8 @@ def finish(folder: Path, record: Record, *, page: bool = True, others: Sequence[
     from nonneg.report.record import MODEL, REPORT, RESULT, earlier_files, write_run
 
     outcome.record = record.as_dict()
-    names = {*record.files, MODEL, RESULT, REPORT} - earlier_files(folder)
-    if any((folder / name).exists() for name in names):
+    names = {*record.files, MODEL, RESULT, REPORT}
+    while any((folder / name).exists() for name in names - earlier_files(folder)):
         note(f"note: {folder} has files of the same names, which no run wrote; they are not replaced")
         folder = folder / f"{record.command}-results"
     text: str | None = None

@@ -59,8 +59,8 @@ class AnnDataMatrix:
         variables = np.flatnonzero(columns[HIGHLY_VARIABLE].isin([True]))
         if variables.size == 0:
             raise InvalidDataError(
-                f"adata.var[{HIGHLY_VARIABLE!r}] is False for all {len(columns)} variables. Choose some, or "
-                "pass use_highly_variable=False."
+                f"adata.var[{HIGHLY_VARIABLE!r}] is True for none of {len(columns)} variables. Choose some, "
+                "or pass use_highly_variable=False."
             )
         return variables
 

@@ -78,10 +78,12 @@ def data_sets_of(
 def _split(data: DataMatrix, batch: Any) -> DataSets:
     if np.ndim(batch) == 0:
         return DataSets([NEW if batch is None else str(batch)], [data], [slice(None)])
-    labels = np.asarray([str(label) for label in np.asarray(batch).tolist()])
+    values = np.asarray(batch, dtype=object).tolist()
+    labels = np.asarray([str(label) for label in values])
     if labels.shape != (data.shape[0],):
         raise ShapeError(f"batch has {labels.size} labels, but X has {data.shape[0]} samples.")
-    if (lost := np.flatnonzero(np.isin(labels, ("nan", "None", "NaT", "<NA>")))).size:
+    named = [isinstance(label, str) for label in values]
+    if (lost := np.flatnonzero(np.isin(labels, ("nan", "None", "NaT", "<NA>")) & ~np.asarray(named))).size:
         raise InvalidParameterError(f"batch[{lost[0]}] is {labels[lost[0]]}. Give every sample a label.")
     names = sorted(set(labels.tolist()))
     if len(names) == 1:

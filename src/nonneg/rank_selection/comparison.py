@@ -153,9 +153,9 @@ def compare_ranks(
     The singular-value ratio proposes and the held-out error judges: the recommendation is the rank with the
     largest ratio, unless its held-out error is significantly above that of the best rank (a paired t test of
     the logarithms over folds, level 0.05), or one component predicts as well and the ratio is not beyond
-    chance (as large as all 19 of matrices whose columns are permuted; Buja & Eyuboglu, 1992). Then no number
-    stands out, and the smallest rank whose error is not significantly above is recommended. Where there is
-    no held-out error (sample weights, negative entries, very small data), the ratio is followed.
+    chance (above those of 19 permutations of the entries of each column; Buja & Eyuboglu, 1992). Then no
+    number stands out, and the smallest rank whose error is not significantly above is recommended. Where
+    there is no held-out error (sample weights, negative entries, very small data), the ratio is followed.
     """
     typed(compare_ranks, locals())
     chosen = list(METHODS) if methods is None else list(methods)
@@ -252,18 +252,21 @@ def recommend(estimates: Mapping[str, RankResult], n_as_large: int | None = None
         why = f"but the held-out error with {k} components was not measured"
         return judge.rank, f"no number stands out: {proposed}, {why}. Here, {judge.reason}"
     error, best = f"{judge.scores[k]:.4g}", f"{judge.scores[least]:.4g} with {least}"
-    permuted = f"of {N_PERMUTED} matrices with the entries of each column permuted"
+    # Of up to `max_samples` samples, whose ratio is not that of all.
+    permuted = f"of {N_PERMUTED} permutations of the entries of each column"
+    own = "the same samples a ratio as large as their own."
     if n_as_large:
         return judge.rank, (
-            f"no number stands out: {proposed}, but {n_as_large} {permuted} reach the largest. A single "
-            f"component predicts held-out entries as well: error {judge.scores[1]:.4g} (least: {best})."
+            f"no number stands out: {proposed}, but {n_as_large} {permuted} give{'s' * (n_as_large == 1)} "
+            f"{own} A single component predicts held-out entries as well: error {judge.scores[1]:.4g} "
+            f"(least: {best})."
         )
     if k in judge.as_good:
         compared = "the least" if k == least else f"not significantly above the least ({best})"
         few = min(judge.as_good)
         like = f" {few} predict{'s' * (few == 1)} as well, up to chance"
         fewer = f"{like}: held-out errors do not single out {k}." * (few < k)
-        fewer += f" None {permuted} has as large a ratio." * (n_as_large == 0)
+        fewer += f" None {permuted} gives {own}" * (n_as_large == 0)
         return k, f"{proposed}. With {k} components the held-out error is {error}, {compared}.{fewer}"
     smallest = f"{judge.rank} is the smallest number with an error that is not"
     if judge.rank not in judge.as_good:

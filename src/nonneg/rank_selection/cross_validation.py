@@ -71,12 +71,12 @@ def cross_validation(
             f"Every candidate from {problem.grid()[0]} on exceeds the {limit} rows or columns that a fold "
             "leaves. Use smaller candidates, more folds, or method='singular-value-ratio'."
         )
-    search = Search(folds, StepCounter(NAME, len(candidates), verbose))
+    # No candidate by default, but data without further components are not predicted better by more.
+    others = [1] if problem.candidates is None else []
+    search = Search(folds, StepCounter(NAME, len({*others, *candidates}), verbose))
     if saved is not None:
         search.resume(saved)
-    if problem.candidates is None:
-        # No candidate by default, but data without further components are not predicted better by more.
-        search.measure([1])  # no candidate by default, but what all others are compared with
+    search.measure(others)
     search.measure(candidates, stop_early=problem.candidates is None)
     if problem.candidates is None:
         # The grid is refined around its best candidate, and the proposal of the ratio gets its error too.

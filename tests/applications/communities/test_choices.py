@@ -112,6 +112,7 @@ def test_small_and_bipartite_graphs_have_a_number_too():
     pair = MixedMembership("auto").fit(np.array([[0, 1], [1, 0]]))
     assert pair.n_communities_ == 1
     assert pair.number_["reason"] == "The graph is too small to estimate the number."
+    assert pair.number_["ahead"] == []
     with pytest.raises(InvalidParameterError, match="n_communities"):
         MixedMembership("many").fit(np.array([[0, 1], [1, 0]]))
 

@@ -61,6 +61,8 @@ def test_headings_can_be_said(tmp_path):
     assert read_graph(path, header=True).names == ("a", "b")
     other = written(tmp_path, "b.txt", "a|b|2\n")
     assert read_graph(other, delimiter="|").graph[0, 1] == 2
+    square = "source,target,weight,kind,year\n" + "".join(f"{at},{at + 1},1,x,2001\n" for at in range(5))
+    assert len(read_graph(written(tmp_path, "square.csv", square)).names) == 6
 
 
 def test_packed_edge_lists_are_read(tmp_path):

@@ -128,15 +128,16 @@ def _lines(stream: Iterable[str], delimiter: str | None) -> Iterator[tuple[int, 
 def _named(lines: Iterator[tuple[int, list[str]]], header: bool | None) -> Iterator[tuple[int, list[str]]]:
     """Yield lines as two names and a weight, where there is one; headings say where they are."""
     ahead = list(islice(lines, 2))
-    columns = [0, 1, 2]
+    headings, columns = [""], [0, 1, 2]
     if ahead and (_is_heading(*(cells for _, cells in ahead)) if header is None else header):
-        columns = _columns([cell.lower() for cell in ahead.pop(0)[1]])
+        headings = [cell.lower() for cell in ahead.pop(0)[1]]
+        columns = _columns(headings)
     width = count = 0
     for number, cells in chain(ahead, lines):
         width, count = len(cells), count + 1
         yield number, [cells[at] for at in columns if at < width]
     # Headings or names of the nodes are one line or one column more; lists have a weight and a time at most.
-    if width > 4 and columns == [0, 1, 2] and abs(count - width) <= 1:
+    if width > 4 and not {*headings} & {*SOURCES} and abs(count - width) <= 1:
         raise FileFormatError(
             f"{width} columns in {count} lines are a matrix, not a list of edges. Write an adjacency matrix "
             "as .npy or .mtx, or fit it as a data frame; name the columns of a list source and target."

@@ -36,7 +36,8 @@ def count_communities(adjacency: SparseMatrix, *, n_first: int | None = None) ->
     most = max(1, min(smaller // 3, max(FIRST, math.isqrt(MULTIPLICATIONS // (4 * n)))))
     if most == 1:
         reason = "The graph is too small to estimate the number."
-        return {"n_communities": 1, "reason": reason, "estimates": {}, "candidates": [1], "curves": {}}
+        empty: dict[str, Any] = {"estimates": {}, "ahead": [], "decided": False, "curves": {}}
+        return {"n_communities": 1, "reason": reason, "candidates": [1], **empty}
     informative = bethe_hessian_count(adjacency, most, n_first)
     candidates = list(range(1, max(2, min(most, 2 * informative)) + 1))
     # The eigenvalues of a bipartite graph come in pairs of both signs.

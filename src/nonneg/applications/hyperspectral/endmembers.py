@@ -27,7 +27,7 @@ from nonneg._ties import fixed_vectors
 from nonneg._typing import BoolArray, FloatArray, IntArray
 from nonneg.applications.hyperspectral.pixels import ImagePixels
 from nonneg.certificates.bounds import upper
-from nonneg.certificates.certificate import Certificate, Statement, Verdict
+from nonneg.certificates.certificate import Certificate, Statement, Verdict, verdict_of
 from nonneg.data import as_data_matrix
 from nonneg.exceptions import InvalidDataError
 from nonneg.kernels.grams import SharedGram
@@ -386,18 +386,16 @@ def purity_statement(pixels: FloatArray, endmembers: FloatArray) -> Statement:
     basis = np.linalg.qr(endmembers.T)[0][:, :k]
     residuals = (pixels - nonnegative_weights(pixels, endmembers) @ endmembers) @ basis
     beyond = pixels - (pixels @ basis) @ basis.T
-    largest = float(np.linalg.eigvalsh(beyond.T @ beyond)[-1]) if k < m else 0.0
     total = float(np.sum(pixels**2))
     outside = math.sqrt(float(np.sum(residuals**2)) / total)
-    most = max(math.sqrt(0.5 * (k - 1) * largest / total), ROUNDING)
-    holds = outside <= most or k >= m
-    sentence = (
-        f"Pixels lie outside the mixtures of the endmembers by {100 * outside:.3g}% of their norm; variation "
-        f"among pure pixels explains up to {upper(100 * most, 3)}%."
-    )
-    if not holds:
+    sentence = f"Pixels lie outside the mixtures of the endmembers by {100 * outside:.3g}% of their norm; "
+    quantities = {"outside": outside}
+    if k >= m:
+        sentence += "endmembers that span all bands leave none in which variation among pure pixels is seen."
+        return Statement("pure-pixels", sentence, None, 1.0, Verdict.NOT_VERIFIABLE, quantities)
+    largest = float(np.linalg.eigvalsh(beyond.T @ beyond)[-1])
+    most = quantities["most"] = max(math.sqrt(0.5 * (k - 1) * largest / total), ROUNDING)
+    sentence += f"variation among pure pixels explains up to {upper(100 * most, 3)}%."
+    if outside > most:
         sentence += " The purest pixels are mixed, or the materials vary in brightness or color."
-    quantities = {"outside": outside, "most": most}
-    # Endmembers that span all bands leave none in which the variation could be seen.
-    verdict = Verdict.NOT_VERIFIABLE if k >= m else Verdict.HOLDS if holds else Verdict.FAILS
-    return Statement("pure-pixels", sentence, outside / most, 1.0, verdict, quantities)
+    return Statement("pure-pixels", sentence, outside / most, 1.0, verdict_of(outside <= most), quantities)

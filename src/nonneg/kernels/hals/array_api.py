@@ -38,8 +38,9 @@ def batched_hals(
     xp = array_namespace(factor, gram, cross)
     factor = xp.asarray(factor, copy=True)
     diagonal = xp.linalg.diagonal(gram)
-    # Without curvature there is nothing to gain: a zero step. `if` would make a GPU wait at every column.
-    flat = diagonal <= 0
+    # Without curvature there is nothing to gain: a zero step. `if` would make a GPU wait at every column. The
+    # inverse of a subnormal number may be infinite.
+    flat = diagonal < xp.finfo(diagonal.dtype).smallest_normal
     inverse = xp.where(flat, xp.zeros_like(diagonal), 1.0 / xp.where(flat, xp.ones_like(diagonal), diagonal))
     violation = xp.zeros((factor.shape[0],), dtype=factor.dtype, device=factor.device)
     limit: Any = None
