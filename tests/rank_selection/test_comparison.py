@@ -49,7 +49,7 @@ def test_the_largest_ratio_stands_unless_held_out_entries_speak_against_it():
     assert found.rank == found.estimates[RATIO].rank == 12
     assert 12 in judge.as_good
     assert judge.rank == 2 > min(judge.as_good) == 1
-    assert f"With 12 components the held-out error is {judge.scores[12]:.4g}" in found.reason
+    assert f"The held-out error with 12 is {judge.scores[12]:.4g}" in found.reason
     assert found.reason.endswith(
         "1 predicts as well, up to chance: held-out errors do not single out 12. None of 19 permutations "
         "of the entries of each column gives the same samples a ratio as large as their own."

@@ -52,10 +52,11 @@ def _size_angles(angles: FloatArray, lower: FloatArray) -> Statement:
     gap = float(np.max(angles - lower, initial=0.0))
     largest = float(angles.max(initial=0.0))
     smallest = float(angles.min(initial=largest))
-    sentence = (
-        f"The smallest cones around the {len(angles)} clusters have size angles of {angle_text(smallest)} to "
-        f"{angle_text(largest)}, each within {upper(gap, 1)} radians of the smallest possible."
-    )
+    cones = f"cones around the {len(angles)} clusters have size angles of {angle_text(smallest)} to"
+    if len(angles) == 1:
+        cones = "cone around the samples has a size angle of"
+    cones += f" {angle_text(largest)}"
+    sentence = f"The smallest {cones}, within {upper(gap, 1)} radians of the smallest possible."
     quantities = {
         "smallest": smallest,
         "mean": float(angles.mean()) if len(angles) else 0.0,

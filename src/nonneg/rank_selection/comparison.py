@@ -267,7 +267,7 @@ def recommend(estimates: Mapping[str, RankResult], n_as_large: int | None = None
         like = f" {few} predict{'s' * (few == 1)} as well, up to chance"
         fewer = f"{like}: held-out errors do not single out {k}." * (few < k)
         fewer += f" None {permuted} gives {own}" * (n_as_large == 0)
-        return k, f"{proposed}. With {k} components the held-out error is {error}, {compared}.{fewer}"
+        return k, f"{proposed}. The held-out error with {k} is {error}, {compared}.{fewer}"
     smallest = f"{judge.rank} is the smallest number with an error that is not"
     if judge.rank not in judge.as_good:
         smallest = "So are those of all candidates"

@@ -177,7 +177,8 @@ class NumberOfAnchors:
         quantities = {"k": k, **{f"residual_{number + 1}": float(size) for number, size in enumerate(curve)}}
         if self.exact:
             before = f"; {k - 1} leave {curve[k - 2]:.4g}" if k > 1 else ""
-            sentence = f"{k} anchors explain all judged samples up to rounding{before}."
+            anchors = "1 anchor explains" if k == 1 else f"{k} anchors explain"
+            sentence = f"{anchors} all judged samples up to rounding{before}."
             number = float(curve[k - 1])
             return Statement("number-of-anchors", sentence, number, None, Verdict.HOLDS, quantities)
         shown = ", ".join(f"{number + 1}: {size:.3g}" for number, size in enumerate(curve[: k + 3]))
