@@ -11,8 +11,10 @@ end, and the CPU time until Q is that of the peer. Beside them: the lowest of fi
 fit with all defaults, which draws nothing.
 
 components: planted components under noise that takes a fifth of the entries below zero. The spread is the
-largest uncertainty of a feature over the smallest. Errors of the components with uncertainties, from random
-factors and from the planted ones (which no user has), beside repairs of the negative entries.
+largest uncertainty of a feature over the smallest; or factors of the two files are planted, with their
+uncertainties and in their units, and errors are relative to the mean of each feature. Errors of the components
+with uncertainties, from random factors and from the planted ones (which no user has), beside repairs of the
+negative entries.
 
 intervals: how many of the planted factors lie in the intervals of `estimate_errors`, nominally 90%.
 
@@ -138,41 +140,54 @@ def component_error(found: Any, truth: Any) -> float:
 
 
 def components(n_draws: int) -> Iterator[Row]:
-    """Measure errors of planted components for several spreads of the uncertainties."""
+    """Measure errors of planted components, for several spreads of the uncertainties and those of files."""
+    fitted = {name: fitted_factors(name, k) for name, k in CASES.items()}
+    for uncertainties, draw in product([*SPREADS, *CASES], range(n_draws)):
+        rng = np.random.default_rng(draw)
+        W, H, S = fitted[uncertainties] if uncertainties in fitted else spread_factors(uncertainties, rng)
+        truth, noise, k = W @ H, rng.normal(size=S.shape), len(H)
+        # A fifth of the entries below zero, whatever the uncertainties.
+        low, high = 1e-3, 1e3
+        for _ in range(60):
+            middle = np.sqrt(low * high)
+            low, high = (middle, high) if np.mean(truth + middle * S * noise < 0) < 0.2 else (low, middle)
+        S = low * S
+        X = truth + S * noise
+        options: dict[str, Any] = {"negative": "keep", "tol": 1e-8, "max_iter": 2000}
+        restarts: dict[str, Any] = {**options, "rng": 0, "n_init": 5}
+        weighted = factorize(X, k, uncertainty=S, **restarts)
+        from_planted = factorize(X, k, uncertainty=S, W=W, H=H, **options)
+        fits = {
+            "nonneg": weighted,
+            "from the planted factors": from_planted,
+            "clipped, with uncertainties": factorize(np.maximum(X, 0), k, uncertainty=S, **restarts),
+            "plain": factorize(X, k, **restarts),
+            "clipped": factorize(np.maximum(X, 0), k, **restarts),
+            "shifted": factorize(X - X.min(), k, **restarts),
+        }
+        # Features of files have units of their own.
+        unit = truth.mean(axis=0) if uncertainties in CASES else 1.0
+        yield {
+            "case": f"spread {uncertainties}, draw {draw}", "spread": str(uncertainties),
+            "below zero": float(np.mean(X < 0)), "excess of Q": weighted.loss / from_planted.loss - 1,
+            **{name: component_error(fit.H / unit, H / unit) for name, fit in fits.items()},
+        }  # fmt: skip
+
+
+def spread_factors(spread: float, rng: np.random.Generator) -> tuple[Any, Any, Any]:
+    """Draw W, H and uncertainties up to a scale, the largest of a feature `spread` times the smallest."""
     n, m, k = 120, 30, 3
-    for spread in SPREADS:
-        for draw in range(n_draws):
-            rng = np.random.default_rng(draw)
-            W = rng.gamma(0.7, size=(n, k))
-            H = rng.gamma(0.5, size=(k, m)) * (rng.random((k, m)) < 0.6)
-            features = rng.permutation(np.geomspace(1.0, spread, m)) / np.sqrt(spread)
-            noise = rng.normal(size=(n, m))
-            S = features * rng.uniform(0.3, 2.0, (n, m)) * (W @ H).mean()
-            # A fifth of the entries below zero, whatever the spread.
-            low, high = 1e-3, 1e3
-            for _ in range(60):
-                middle = np.sqrt(low * high)
-                low, high = (middle, high) if np.mean(W @ H + middle * S * noise < 0) < 0.2 else (low, middle)
-            S = low * S
-            X = W @ H + S * noise
-            options: dict[str, Any] = {"negative": "keep", "tol": 1e-8, "max_iter": 2000}
-            restarts: dict[str, Any] = {**options, "rng": 0, "n_init": 5}
-            weighted = factorize(X, k, uncertainty=S, **restarts)
-            planted = factorize(X, k, uncertainty=S, W=W, H=H, **options)
-            fits = {
-                "nonneg": weighted,
-                "from the planted factors": planted,
-                "clipped, with uncertainties": factorize(np.maximum(X, 0), k, uncertainty=S, **restarts),
-                "plain": factorize(X, k, **restarts),
-                "clipped": factorize(np.maximum(X, 0), k, **restarts),
-                "shifted": factorize(X - X.min(), k, **restarts),
-            }
-            yield {
-                "case": f"spread {spread}, draw {draw}", "spread": spread,
-                "below zero": float(np.mean(X < 0)),
-                "excess of Q": weighted.loss / planted.loss - 1,
-                **{name: component_error(fit.H, H) for name, fit in fits.items()},
-            }  # fmt: skip
+    W = rng.gamma(0.7, size=(n, k))
+    H = rng.gamma(0.5, size=(k, m)) * (rng.random((k, m)) < 0.6)
+    features = rng.permutation(np.geomspace(1.0, spread, m)) / np.sqrt(spread)
+    return W, H, features * rng.uniform(0.3, 2.0, (n, m)) * (W @ H).mean()
+
+
+def fitted_factors(name: str, k: int) -> tuple[Any, Any, Any]:
+    """Return W and H of the lowest Q of 20 restarts on a file, and its uncertainties."""
+    X, S = read(name)
+    fit = factorize(X, k, uncertainty=S, n_init=20, rng=0, tol=1e-7, max_iter=1000)
+    return fit.W, fit.H, S
 
 
 def planted(name: str, draw: int) -> tuple[Any, Any, Any, Any]:
@@ -265,7 +280,7 @@ def table(part: str, rows: list[Row]) -> str:
     elif part == "components":
         names = ["nonneg", "from the planted factors", "clipped, with uncertainties", *REPAIRS]
         head = ["spread", "draws", "below zero", *names, *(f"nonneg over {name}" for name in REPAIRS)]
-        for spread, group in frame.groupby("spread"):
+        for spread, group in frame.astype({"spread": str}).groupby("spread", sort=False):
             mean = group.mean(numeric_only=True)
             cells = [f"{mean['below zero']:.0%}", *(f"{mean[name]:.3f}" for name in names)]
             ratios = [f"{mean['nonneg'] / mean[name]:.2f}" for name in REPAIRS]

@@ -203,6 +203,14 @@ def test_a_data_frame_of_dask_is_refused_with_the_way_out(low_rank):
             call(frame)
 
 
+@pytest.mark.parametrize("method", ["toPandas", "to_scipy_sparse", "collect"])
+def test_data_that_have_to_be_converted_are_refused_with_the_way_out(method):
+    lazy = type("LazyFrame", (), {method: lambda self: None})()
+    for call in (NMF(3).fit, lambda X: factorize(X, 3)):
+        with pytest.raises(TypeError, match=rf"does not read a .*LazyFrame. Pass X.{method}\(\)"):
+            call(lazy)
+
+
 def test_one_frozen_component_is_a_sequence_too(low_rank):
     with pytest.raises(ValueError, match="must be a sequence of indices of rows of H, got 0"):
         NMF(3).fit(low_rank, H=low_rank[:3], frozen_components=0)

@@ -12,7 +12,15 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
-from nonneg._arrays import checked_indices, is_dask, is_non_numpy, is_sparse_array, numpy_dtype, to_numpy
+from nonneg._arrays import (
+    checked_indices,
+    is_dask,
+    is_non_numpy,
+    is_sparse_array,
+    library_of,
+    numpy_dtype,
+    to_numpy,
+)
 from nonneg._typing import Array, MatrixLike
 from nonneg.data import DataMatrix, as_data_matrix
 from nonneg.data.annotated import annotated_matrix, check_labels, frame_labels
@@ -157,6 +165,10 @@ def _streamed(stored: StoredMatrix, request: Request, labels: Labels, advice: st
     return data
 
 
+# What makes data of frames of Dask and PySpark, of arrays of the package sparse, and of polars.LazyFrame.
+CONVERSIONS = {"to_dask_array": "lengths=True", "toPandas": "", "to_scipy_sparse": "", "collect": ""}
+
+
 def refuse_unsupported_types(X: MatrixLike, who: str) -> None:
     """Reject types that conversion to an array would misread or reject with an obscure message."""
     if isinstance(X, np.ma.MaskedArray):
@@ -164,10 +176,10 @@ def refuse_unsupported_types(X: MatrixLike, who: str) -> None:
             f"{who} does not read the mask of a numpy.ma.MaskedArray. Pass X.data as X, and "
             "~numpy.ma.getmaskarray(X) as `mask` (True means observed)."
         )
-    if hasattr(X, "to_dask_array"):
-        raise DataTypeError(
-            f"{who} accepts Dask arrays, but X is a Dask data frame. Pass X.to_dask_array(lengths=True)."
-        )
+    for method, options in CONVERSIONS.items():
+        if hasattr(X, method):
+            kind = f"{library_of(type(X))}.{type(X).__name__}"
+            raise DataTypeError(f"{who} does not read a {kind}. Pass X.{method}({options}).")
     if isinstance(dtype := getattr(X, "dtype", None), np.dtype) and dtype.kind in "MmcV":
         raise _no_quantities(dtype, dtype.kind, who)
     no_table = isinstance(X, str | bytes | os.PathLike | Mapping | Set | Iterator)
