@@ -349,3 +349,17 @@ def test_an_order_of_numbers_that_is_not_known(tmp_path, values):
         read_cube(header)
     header.write_text(header.read_text().replace("interleave = bpi", "interleave = BIP"))
     np.testing.assert_array_equal(read_cube(header).values, values)
+
+
+def test_an_image_whose_axes_are_named_may_have_its_bands_first():
+    class DataArray(np.ndarray):
+        """What xarray.DataArray has: names of axes, by which it is transposed."""
+
+        dims = ("band", "y", "x")
+
+        def transpose(self, *axes):
+            assert axes == (..., "band")
+            return np.moveaxis(np.asarray(self), 0, -1)
+
+    values = np.arange(24.0).reshape(4, 2, 3)
+    np.testing.assert_array_equal(as_cube(values.view(DataArray)).values, values.transpose(1, 2, 0))

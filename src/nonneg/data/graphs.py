@@ -1,4 +1,4 @@
-"""Adjacency matrices of graphs: sparse matrices, arrays, data frames and networkx graphs in one form."""
+"""Adjacency matrices of graphs: matrices, data frames, graphs of networkx and igraph in one form."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ NO_NODES = "The graph has no nodes. Give one with edges."
 
 def adjacency_matrix(graph: Any, weight: str | None = USUAL_WEIGHT) -> tuple[SparseMatrix, Any]:
     """Return a copy as CSR in float64, and the names of the nodes of a networkx graph, None for others."""
+    if hasattr(graph, "to_networkx"):  # of igraph, with its names
+        graph = graph.to_networkx(vertex_attr_hashable="name")
     if hasattr(graph, "is_directed") and hasattr(graph, "adjacency"):
         networkx = import_optional("networkx", extra="graphs", purpose="Reading a networkx graph")
         if graph.number_of_nodes() == 0:

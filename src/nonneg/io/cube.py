@@ -53,6 +53,8 @@ _NO_LENGTHS = ("index", "ghz", "mhz", "wavenumber")
 """Units of a header under which numbers of bands or frequencies are listed."""
 _MICROMETERS = (0.1, 100.0)
 """No sensor has bands so near to zero in nanometers: numbers in this range are micrometers."""
+# Names of the axis of bands in images of xarray.
+BAND_AXES = {"band", "bands", "wavelength", "wavelengths"}
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,9 @@ def as_cube(cube: Any, *, wavelengths: Any = None, no_data: float | None = None,
         cube = read_cube(cube, wavelengths=wavelengths, bands=bands)
     with as_data_errors("the cube, wavelengths or no_data"):
         if not isinstance(cube, Cube):
+            # Images of xarray name their axes; files of GDAL are read with the bands first.
+            for axis in set(getattr(cube, "dims", ())) & BAND_AXES:
+                cube = cube.transpose(..., axis)
             # Tensors have another dtype; an image that Spectral Python opened is read by `load` alone.
             if not isinstance(getattr(cube, "dtype", None), np.dtype):
                 cube = np.asarray(cube.load() if hasattr(cube, "load") else cube)

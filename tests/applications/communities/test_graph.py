@@ -56,6 +56,21 @@ def test_networkx_graphs_bring_names_and_weights():
     assert as_graph(graph, names=["x", "y", "z"]).names == ("x", "y", "z")
 
 
+def test_graphs_of_igraph_bring_names_and_weights():
+    networkx = pytest.importorskip("networkx")
+
+    class Graph:
+        """What igraph.Graph has."""
+
+        def to_networkx(self, *, vertex_attr_hashable):
+            assert vertex_attr_hashable == "name"
+            return networkx.Graph([("Ann", "Bob", {"weight": 3})])
+
+    graph = as_graph(Graph())
+    assert graph.names == ("Ann", "Bob")
+    assert graph.adjacency[0, 1] == 3
+
+
 def test_networkx_graphs_that_do_not_fit_are_refused():
     networkx = pytest.importorskip("networkx")
     with pytest.raises(InvalidDataError, match="no nodes"):

@@ -12,6 +12,7 @@ from nonneg.applications import MutationalSignatures
 from nonneg.applications.signatures.catalog import CHANNELS, read_catalog, read_signatures
 from nonneg.applications.signatures.matching import match_signatures
 from nonneg.exceptions import (
+    DataTypeError,
     InvalidDataError,
     InvalidParameterError,
     NegativeDataError,
@@ -39,6 +40,12 @@ def test_catalogs_in_either_layout(transposed):
     square = np.arange(96 * 96).reshape(96, 96)
     counts, _ = read_catalog(square)
     np.testing.assert_array_equal(counts, square.T)
+
+
+def test_a_frame_without_an_index_is_refused_with_the_way_out():
+    frame_of_polars = type("DataFrame", (), {"columns": ["type", "T0"]})()
+    with pytest.raises(DataTypeError, match=r"X.to_pandas\(\), with set_index"):
+        read_catalog(frame_of_polars)
 
 
 def test_names_may_have_spaces_around():

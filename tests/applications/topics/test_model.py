@@ -209,7 +209,10 @@ def test_rare_and_common_words_are_not_used(planted):
 @pytest.mark.parametrize(
     ("X", "error", "message"),
     [
-        ("one text", DataTypeError, "Put it in a list"),
+        ("one text", DataTypeError, "Make a list"),
+        ({"text": ["a text"]}, DataTypeError, "got one dict"),
+        (iter(["a text"]), DataTypeError, "got one list_iterator"),
+        ([b"a text"], DataTypeError, "document 0 is of type bytes"),
         (["a text", 3], DataTypeError, "document 1 is of type int"),
         ([["a", "text"], ["another"]], DataTypeError, "Join them, as by"),
         ([1.0, 2.0], ShapeError, r"shape \(n_documents, n_words\)"),

@@ -213,7 +213,7 @@ class MixedMembership(SavableEstimator):
 
         Parameters
         ----------
-        X : sparse matrix, array or data frame of shape (n_nodes, n_nodes), or networkx graph
+        X : sparse matrix, array or data frame of shape (n_nodes, n_nodes), or graph of networkx or igraph
             The graph; never modified. A table of another shape is a bipartite graph between its rows and its
             columns. A sparse tensor is copied to host memory.
         y : Any
@@ -275,7 +275,7 @@ class MixedMembership(SavableEstimator):
 
         Parameters
         ----------
-        X : sparse matrix or array of shape (n_nodes, n_nodes), or networkx graph
+        X : sparse matrix or array of shape (n_nodes, n_nodes), or graph of networkx or igraph
             The graph; never modified.
         y : Any
             Ignored.

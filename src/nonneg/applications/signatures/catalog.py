@@ -10,6 +10,7 @@ import numpy as np
 from nonneg._arrays import checked_indices
 from nonneg._typing import FloatArray
 from nonneg.exceptions import (
+    DataTypeError,
     InvalidDataError,
     NegativeDataError,
     NonFiniteDataError,
@@ -48,6 +49,11 @@ def _by_channels(X: Any, what: str) -> tuple[Any, list[str] | None]:
     A data frame names its channels, in rows (COSMIC's layout, 96 x n) or in columns, in any order. An array
     has the 96 channels of COSMIC's order in rows or, if it does not have 96 rows, in columns.
     """
+    if hasattr(X, "columns") and not hasattr(X, "index"):
+        raise DataTypeError(
+            f"Expected {what} as an array, or as a pandas.DataFrame with mutation types as index or columns; "
+            "got a frame without an index. Pass X.to_pandas(), with set_index of the column of types."
+        )
     if hasattr(X, "columns"):
         names = [[str(name).strip() for name in axis] for axis in (X.index, X.columns)]
         known = [sum(name in _PLACES for name in axis) for axis in names]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,10 +32,10 @@ WORDS = r"(?u)\b[^\W\d_][\w'-]*\w\b"
 
 def are_texts(documents: Any) -> bool:
     """Tell whether documents are texts rather than counts."""
-    if isinstance(documents, str | bytes):
+    if isinstance(documents, str | bytes | Mapping | Iterator) and not sp.issparse(documents):
         raise DataTypeError(
-            f"Expected a list of documents, got one {type(documents).__name__}. Put it in a list, one text "
-            f"per document."
+            f"Expected a list of documents, got one {type(documents).__name__}. Make a list, one text per "
+            "document."
         )
     # A series of a data frame has one axis, the data frame itself and arrays of counts have two.
     one_axis = len(getattr(documents, "shape", (0,))) == 1 and hasattr(documents, "__len__")
@@ -45,10 +46,12 @@ def are_texts(documents: Any) -> bool:
     other = next(((at, one) for at, one in enumerate(documents) if not isinstance(one, str)), None)
     if other is None:
         return True
-    if any(isinstance(one, str) for one in documents):
+    # Elements of arrays of Arrow become str by `as_py` alone.
+    no_count = isinstance(other[1], bytes | os.PathLike) or hasattr(other[1], "as_py")
+    if no_count or any(isinstance(one, str) for one in documents):
         raise DataTypeError(
-            f"Expected texts throughout, but document {other[0]} is of type {type(other[1]).__name__}. Leave "
-            "it out, or use '' for an empty document."
+            f"Expected texts throughout, but document {other[0]} is of type {type(other[1]).__name__}. Every "
+            "document is a str; '' is an empty one."
         )
     if isinstance(other[1], list | tuple) and any(isinstance(word, str) for word in other[1]):
         raise DataTypeError("Expected texts, got lists of words. Join them, as by ' '.join(words).")
