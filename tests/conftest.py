@@ -32,8 +32,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 if not any(Path(place).exists() for place in ("/proc/driver/nvidia/version", "/dev/nvidiactl")):
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
-# Clusters of tests are idle most of the time, and watch themselves: that takes one twentieth of a core.
+# Clusters of tests are idle most of the time, and watch themselves: that takes one twentieth of a core. Their
+# worker processes are forked from one that has imported what they need.
 for variable, value in {
+    "WORKER__MULTIPROCESSING_METHOD": "spawn" if sys.platform == "win32" else "forkserver",
     "WORKER__PROFILE__ENABLED": "False",
     "ADMIN__SYSTEM_MONITOR__INTERVAL": "5s",
     "ADMIN__TICK__INTERVAL": "1s",

@@ -124,7 +124,7 @@ def test_columns_and_types_are_chosen_block_by_block(X, folder):
 CHILD = """
 import os, signal, sys
 import numpy as np
-from nonneg import NMF, open_matrix
+from nonneg import factorize, open_matrix
 from nonneg.iteration.checkpoint import Checkpoint
 # A suite that runs in the background ignores Ctrl-C, and so would its children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -137,9 +137,7 @@ def read_rows(start, stop):
         os.kill(os.getpid(), getattr(signal, sys.argv[2]))
     return plain(start, stop)
 X.read_rows = read_rows
-model = NMF(3, max_iter=12, tol=0, checkpoint="saved")
-W = model.fit_transform(X)
-print(model.result_.stop_reason.name)
+print(factorize(X, 3, rng=0, max_iter=12, tol=0, checkpoint="saved").stop_reason.name)
 """
 
 
