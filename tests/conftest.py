@@ -281,6 +281,12 @@ def dask_processes(process_cluster: Any) -> Iterator[Any]:
 
 
 @pytest.fixture
+def sound_hdf5(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spare HDF5 files that tests have just written the walk in another process; tests/io damages some."""
+    monkeypatch.setattr("nonneg.io.hdf5._check_structure", lambda path, size, changed: None)
+
+
+@pytest.fixture
 def largest_file() -> Callable[[int], AbstractContextManager[None]]:
     """Within its block no file can grow beyond some bytes, as on a full disk."""
     resource = pytest.importorskip("resource", reason="limits of file sizes are of Unix")

@@ -17,7 +17,7 @@ QUICK = ["--restarts", "4", "--quiet"]
 
 
 @pytest.fixture
-def h5ad(tmp_path):
+def h5ad(tmp_path, sound_hdf5):
     anndata = pytest.importorskip("anndata")
     pandas = pytest.importorskip("pandas")
     X, _ = planted(3, n=80, m=40)

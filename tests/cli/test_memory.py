@@ -16,6 +16,8 @@ from tests.references.stored import write
 from nonneg import NMF, open_matrix
 from nonneg.cli import main
 
+pytestmark = pytest.mark.usefixtures("sound_hdf5")
+
 ROWS, COLUMNS = 120, 10
 
 

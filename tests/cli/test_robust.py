@@ -31,8 +31,8 @@ def test_a_file_name_that_is_not_utf_8(tmp_path, capsys):
     assert "caf\ufffd.csv" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
-# A program that is started once: children of it, which end like programs, have one of the outputs closed. Figures stay
-# empty, as in other tests of commands.
+# A program that is started once: children of it, which end like programs, have one of the outputs closed.
+# Figures stay empty, as in other tests of commands.
 CLOSED = """
 import os, runpy, sys
 import matplotlib.backends.backend_svg as backend

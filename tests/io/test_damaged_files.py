@@ -106,7 +106,7 @@ def test_wild_indices_in_sparse_npz(fault, layout, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "fault"), [*(("h5ad", fault) for fault in WILD), ("10x", "indptr"), ("10x", "index")]
 )
-def test_wild_indices_in_hdf5(kind, fault, tmp_path):
+def test_wild_indices_in_hdf5(kind, fault, sound_hdf5, tmp_path):
     h5py = pytest.importorskip("h5py")
     parts = SOUND | WILD[fault]
     path = tmp_path / ("a.h5ad" if kind == "h5ad" else "a.h5")
