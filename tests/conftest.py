@@ -20,7 +20,6 @@ import pytest
 import scipy.sparse
 from tests.covering import leave_the_rest
 from tests.interpreter import spare_the_interpreter
-from tests.perturbed_lapack import perturb
 
 # For worker processes of pytest-xdist started without the Makefile: they share the cores, and a library of
 # threads that is loaded from here on reads these.
@@ -73,6 +72,8 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(50_000, 20, 20)
     seed = config.getoption("--perturb-lapack")
     if seed is not None:
+        from tests.perturbed_lapack import perturb
+
         perturb(setattr, seed)
 
 
@@ -200,6 +201,8 @@ def ctrl_c() -> Iterator[None]:
 @pytest.fixture(params=[1, pytest.param(2, marks=pytest.mark.slow)])
 def perturbed_lapack(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """A function that lets LAPACK choose differently for the rest of the test."""
+    from tests.perturbed_lapack import perturb
+
     return lambda: perturb(monkeypatch.setattr, request.param)
 
 
