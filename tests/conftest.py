@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import gc
@@ -177,13 +178,12 @@ def _look_types_up() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector modules and tests, which stay to the end."""
+    """Spare the garbage collector modules and tests, which stay until the process ends.
+
+    Then all is freed: nanobind, below Triton, tells of what is not.
+    """
     gc.freeze()
-
-
-def pytest_unconfigure() -> None:
-    """Let all be freed when the process ends: nanobind, below Triton, tells of what is not."""
-    gc.unfreeze()
+    atexit.register(gc.unfreeze)
 
 
 @pytest.fixture
