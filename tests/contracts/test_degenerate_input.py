@@ -209,7 +209,7 @@ CALLS = {
 }
 
 
-# What reads entries of a type: one call per door. The others take the same one, or here an array without gaps.
+# What reads entries of a type: one call per door. Others take the same one, or here an array without gaps.
 READERS = {
     "NMF, auto", "SeparableNMF, spa", "ConeNMF", "PurificationNMF", "IntegrativeNMF", "ConsensusNMF",
     "factorize", "select_anchors", "purify", "estimate_rank", "compare_ranks", "cone_rank_one",

@@ -167,7 +167,8 @@ DIFFERENT = {
 REPEATED = "_matrix or NMF-solver2 or int64"
 # Compressed columns, penalties on one factor and `mu` with every loss are what our own contracts cover.
 COSTLY = (
-    "csc or 1.0-0.0 or 0.0-1.0 or 0.0-0.0 or update_sparse or decreasing and mu or inverse and mu or int32"
+    "csc or 1.0-0.0 or 0.0-1.0 or 0.0-0.0 or int32 or float64-float64 or update_sparse"
+    " or decreasing and mu or inverse and mu"
 )
 
 
