@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import gc
 import importlib
 import os
 import re
@@ -87,7 +88,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command."""
     words = list(sys.argv[1:] if argv is None else argv)
     terminal.begin(json="--json" in words)
-    return guarded(lambda: _run(words), debug="--debug" in words)
+    code = guarded(lambda: _run(words), debug="--debug" in words)
+    if argv is None:
+        gc.freeze()  # the process ends: to look for garbage once more takes a tenth of a small fit
+    return code
 
 
 def guarded(call: Callable[[], int], *, debug: bool = False) -> int:
