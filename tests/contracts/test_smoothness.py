@@ -120,7 +120,7 @@ def test_each_factor_is_the_minimizer_given_the_other(name, X):
     np.testing.assert_allclose(result.H.T.ravel(), brute_force(*of_H), rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("normalized", [False, True])
+@pytest.mark.parametrize("normalized", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_W_alone_has_one_minimum(normalized, X, rng):
     """With all of H frozen the problem is convex, on a graph of any weights."""
     weights = np.triu(rng.random((N, N)) * (rng.random((N, N)) < 0.3), 1)

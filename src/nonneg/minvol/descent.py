@@ -22,7 +22,7 @@ from nonneg._typing import FloatArray
 from nonneg.iteration import Checkpoint, History, Progress, Run, iterate
 from nonneg.iteration.loop import Stalled
 from nonneg.iteration.progress import Reporter
-from nonneg.minvol.problem import Fit, Problem, pseudo_inverse
+from nonneg.minvol.problem import Fit, Problem
 
 # Pairs of differences that a step remembers, as is usual.
 MEMORY = 10
@@ -95,7 +95,7 @@ def advance(problem: Problem, state: State) -> State:
     """Return the next iterate, whose objective is smaller."""
     Ht = state.Ht
     gradient = problem.gradient(Ht, state)
-    inverse = pseudo_inverse(problem.system(state))
+    inverse = np.linalg.pinv(problem.system(state), hermitian=True)
     moves, bends = state.moves, state.bends
     accepted = _searched(problem, state, gradient, inverse)
     if accepted is None:

@@ -63,7 +63,7 @@ class Problem:
         # A flat simplex may leave a matrix that rounding has made singular; one component has no volume.
         curvature = np.zeros((1, 1))
         if len(D):
-            curvature = D.T @ pseudo_inverse(self._volume_gram(Ht)) @ D
+            curvature = D.T @ np.linalg.pinv(self._volume_gram(Ht), hermitian=True) @ D
         return Fit(W, to_float64(gram), to_float64(misfit), curvature, loss)
 
     def log_volume(self, Ht: FloatArray) -> float:
@@ -88,7 +88,7 @@ class Problem:
         cross = fit.misfit + Ht @ fit.gram
         if self.nonnegative:
             return np.asarray(nonnegative_least_squares(SharedGram(system), cross, start=Ht))
-        return cross @ pseudo_inverse(system)
+        return cross @ np.linalg.pinv(system, hermitian=True)
 
     def imbalance(self, Ht: FloatArray, fit: Fit) -> float:
         """Return the norm of the projected gradient in H, relative to that of the volume term."""
@@ -97,14 +97,6 @@ class Problem:
             gradient = np.where((Ht > 0) | (gradient < 0), gradient, 0.0)
         size = float(np.linalg.norm(self.lam * (Ht @ fit.curvature)))
         return float(np.linalg.norm(gradient)) / size if size > 0 else 0.0
-
-
-def pseudo_inverse(matrix: FloatArray) -> FloatArray:
-    """Return that of a symmetric matrix; `np.linalg.pinv` takes three times as long for a small one."""
-    values, vectors = np.linalg.eigh(matrix)
-    sizes = np.abs(values)
-    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=sizes > 1e-15 * sizes.max())
-    return np.asarray((vectors * inverse) @ vectors.T)
 
 
 @cache
