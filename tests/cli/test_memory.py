@@ -102,19 +102,8 @@ def test_a_wrong_entry_and_formats_without_blocks(X, folder, capsys):
 
 def test_columns_and_types_are_chosen_block_by_block(X, folder):
     path, _ = write(X, "parquet", folder, chunk=5)
-    chosen = [
-        "-k",
-        "2",
-        "--columns",
-        "f1,f2,f5,f7,f8",
-        "--drop",
-        "f7",
-        "--dtype",
-        "float32",
-        "--max-iter",
-        "4",
-        "--quiet",
-    ]
+    chosen = ["-k", "2", "--columns", "f1,f2,f5,f7,f8", "--drop", "f7", "--dtype", "float32", "--quiet"]
+    chosen += ["--max-iter", "4"]
     assert run("fit", path, *chosen, "--memory", "6kB", "-o", "blocks") == 0
     assert run("fit", path, *chosen, "-o", "whole") == 0
     H = np.load("blocks/H.npy")

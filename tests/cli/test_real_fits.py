@@ -64,11 +64,8 @@ def test_a_planted_factorization_is_found_and_the_model_can_be_used(X, tmp_path,
     record = record_of(folder)
     assert record["result"]["relative_error"] < 0.02
     assert record["history"]["loss"][-1] == pytest.approx(record["result"]["loss"], rel=1e-4)
-    assert {statement["verdict"] for statement in record["certificate"]} <= {
-        "holds",
-        "fails",
-        "not verifiable",
-    }
+    verdicts = {statement["verdict"] for statement in record["certificate"]}
+    assert verdicts <= {"holds", "fails", "not verifiable"}
     model = nonneg.load(folder / "model.npz")
     W = model.transform(pd.DataFrame(X, columns=names))
     np.testing.assert_allclose(W, np.load(folder / "W.npy"), atol=1e-6)
