@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import gc
@@ -20,7 +21,6 @@ import pytest
 import scipy.sparse
 from tests.covering import leave_the_rest
 from tests.interpreter import spare_the_interpreter
-from tests.perturbed_lapack import perturb
 
 # For worker processes of pytest-xdist started without the Makefile: they share the cores, and a library of
 # threads that is loaded from here on reads these.
@@ -32,8 +32,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 if not any(Path(place).exists() for place in ("/proc/driver/nvidia/version", "/dev/nvidiactl")):
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
-# Clusters of tests are idle most of the time, and watch themselves: that takes one twentieth of a core.
+# Clusters of tests are idle most of the time, and watch themselves: that takes one twentieth of a core. Their
+# worker processes are forked from one that has imported what they need.
 for variable, value in {
+    "WORKER__MULTIPROCESSING_METHOD": "spawn" if sys.platform == "win32" else "forkserver",
     "WORKER__PROFILE__ENABLED": "False",
     "ADMIN__SYSTEM_MONITOR__INTERVAL": "5s",
     "ADMIN__TICK__INTERVAL": "1s",
@@ -71,6 +73,8 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(50_000, 20, 20)
     seed = config.getoption("--perturb-lapack")
     if seed is not None:
+        from tests.perturbed_lapack import perturb
+
         perturb(setattr, seed)
 
 
@@ -174,13 +178,12 @@ def _look_types_up() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector modules and tests, which stay to the end."""
+    """Spare the garbage collector modules and tests, which stay until the process ends.
+
+    Then all is freed: nanobind, below Triton, tells of what is not.
+    """
     gc.freeze()
-
-
-def pytest_unconfigure() -> None:
-    """Let all be freed when the process ends: nanobind, below Triton, tells of what is not."""
-    gc.unfreeze()
+    atexit.register(gc.unfreeze)
 
 
 @pytest.fixture
@@ -198,6 +201,8 @@ def ctrl_c() -> Iterator[None]:
 @pytest.fixture(params=[1, pytest.param(2, marks=pytest.mark.slow)])
 def perturbed_lapack(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """A function that lets LAPACK choose differently for the rest of the test."""
+    from tests.perturbed_lapack import perturb
+
     return lambda: perturb(monkeypatch.setattr, request.param)
 
 
@@ -276,6 +281,12 @@ def dask_processes(process_cluster: Any) -> Iterator[Any]:
     with process_cluster.as_current():
         process_cluster.wait_for_workers(2, timeout=120)
         yield process_cluster
+
+
+@pytest.fixture
+def sound_hdf5(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spare HDF5 files that tests have just written the walk in another process; tests/io damages some."""
+    monkeypatch.setattr("nonneg.io.hdf5._check_structure", lambda path, size, changed: None)
 
 
 @pytest.fixture

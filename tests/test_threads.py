@@ -219,13 +219,13 @@ def test_children_forked_while_other_threads_fit_do_their_own_fits():
     code = """
 import os, sys, threading, time
 import numpy as np
-from nonneg import NMF
+from nonneg import factorize
 
 X = np.random.default_rng(0).random((400, 30))
 running = True
 
 def fit():
-    return NMF(3, max_iter=20, tol=0, random_state=0).fit(X).reconstruction_err_
+    return factorize(X, 3, max_iter=20, tol=0, rng=0).loss
 
 def fit_on():
     while running:

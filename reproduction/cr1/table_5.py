@@ -31,7 +31,7 @@ LIMITS = {
     "indian_pines": 6.0,
     "paviaU_sub50": 3.0,
     FILMS: 6.0,
-    QUICK: 3.0,
+    QUICK: 1.0,
 }
 """Seconds after which a run ends, by set."""
 

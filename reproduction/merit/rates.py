@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from scipy import stats
@@ -34,8 +35,7 @@ class Rate:
     @property
     def interval(self) -> tuple[float, float]:
         """The exact (Clopper and Pearson's) interval of 95%."""
-        found = stats.binomtest(self.successes, self.n).proportion_ci(LEVEL, method="exact")
-        return float(found.low), float(found.high)
+        return _exact_interval(self.successes, self.n)
 
     @property
     def half_length(self) -> float:
@@ -50,6 +50,12 @@ class Rate:
 
     def __str__(self) -> str:
         return f"{self.successes} of {self.n}"
+
+
+@cache
+def _exact_interval(successes: int, n: int) -> tuple[float, float]:
+    found = stats.binomtest(successes, n).proportion_ci(LEVEL, method="exact")
+    return float(found.low), float(found.high)
 
 
 def rate_of(share: float, n: int) -> Rate:

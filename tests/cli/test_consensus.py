@@ -17,7 +17,7 @@ QUICK = ["--restarts", "4", "--quiet"]
 
 
 @pytest.fixture
-def h5ad(tmp_path):
+def h5ad(tmp_path, sound_hdf5):
     anndata = pytest.importorskip("anndata")
     pandas = pytest.importorskip("pandas")
     X, _ = planted(3, n=80, m=40)
@@ -177,7 +177,6 @@ def test_signatures(tmp_path, capsys):
     assert main(["report", str(folder)]) == 0
 
 
-@pytest.mark.usefixtures("drawn")
 def test_logarithms_are_noticed_and_the_layer_of_counts_is_named(h5ad, tmp_path, capsys):
     anndata = pytest.importorskip("anndata")
     cells = anndata.read_h5ad(h5ad)

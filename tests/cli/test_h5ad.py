@@ -15,6 +15,7 @@ from nonneg.cli import main
 from nonneg.integrations.anndata import matrix
 
 anndata = pytest.importorskip("anndata")
+pytestmark = pytest.mark.usefixtures("sound_hdf5")
 
 
 @pytest.fixture

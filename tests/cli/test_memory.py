@@ -16,6 +16,8 @@ from tests.references.stored import write
 from nonneg import NMF, open_matrix
 from nonneg.cli import main
 
+pytestmark = pytest.mark.usefixtures("sound_hdf5")
+
 ROWS, COLUMNS = 120, 10
 
 
@@ -100,19 +102,8 @@ def test_a_wrong_entry_and_formats_without_blocks(X, folder, capsys):
 
 def test_columns_and_types_are_chosen_block_by_block(X, folder):
     path, _ = write(X, "parquet", folder, chunk=5)
-    chosen = [
-        "-k",
-        "2",
-        "--columns",
-        "f1,f2,f5,f7,f8",
-        "--drop",
-        "f7",
-        "--dtype",
-        "float32",
-        "--max-iter",
-        "4",
-        "--quiet",
-    ]
+    chosen = ["-k", "2", "--columns", "f1,f2,f5,f7,f8", "--drop", "f7", "--dtype", "float32", "--quiet"]
+    chosen += ["--max-iter", "4"]
     assert run("fit", path, *chosen, "--memory", "6kB", "-o", "blocks") == 0
     assert run("fit", path, *chosen, "-o", "whole") == 0
     H = np.load("blocks/H.npy")
@@ -124,7 +115,7 @@ def test_columns_and_types_are_chosen_block_by_block(X, folder):
 CHILD = """
 import os, signal, sys
 import numpy as np
-from nonneg import NMF, open_matrix
+from nonneg import factorize, open_matrix
 from nonneg.iteration.checkpoint import Checkpoint
 # A suite that runs in the background ignores Ctrl-C, and so would its children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -137,9 +128,7 @@ def read_rows(start, stop):
         os.kill(os.getpid(), getattr(signal, sys.argv[2]))
     return plain(start, stop)
 X.read_rows = read_rows
-model = NMF(3, max_iter=12, tol=0, checkpoint="saved")
-W = model.fit_transform(X)
-print(model.result_.stop_reason.name)
+print(factorize(X, 3, rng=0, max_iter=12, tol=0, checkpoint="saved").stop_reason.name)
 """
 
 

@@ -110,16 +110,8 @@ def test_control_c_in_one_of_many_fits_ends_the_command(planted_file, tmp_path, 
     np.save(tmp_path / "X.npy", np.random.default_rng(0).random((900, 300)))
     ctrl_c = threading.Timer(0.5, interrupt_main)
     ctrl_c.start()
-    words = [
-        "rank",
-        str(tmp_path / "X.npy"),
-        "-o",
-        str(tmp_path / "out"),
-        "--candidates",
-        "2:39",
-        "--n-jobs",
-        "1",
-    ]
+    words = ["rank", str(tmp_path / "X.npy"), "-o", str(tmp_path / "out"), "--candidates", "2:39"]
+    words += ["--n-jobs", "1"]
     assert main(words) == 130
     ctrl_c.join()
     assert "interrupted; nothing was written" in capsys.readouterr().err

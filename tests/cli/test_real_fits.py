@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -61,11 +64,8 @@ def test_a_planted_factorization_is_found_and_the_model_can_be_used(X, tmp_path,
     record = record_of(folder)
     assert record["result"]["relative_error"] < 0.02
     assert record["history"]["loss"][-1] == pytest.approx(record["result"]["loss"], rel=1e-4)
-    assert {statement["verdict"] for statement in record["certificate"]} <= {
-        "holds",
-        "fails",
-        "not verifiable",
-    }
+    verdicts = {statement["verdict"] for statement in record["certificate"]}
+    assert verdicts <= {"holds", "fails", "not verifiable"}
     model = nonneg.load(folder / "model.npz")
     W = model.transform(pd.DataFrame(X, columns=names))
     np.testing.assert_allclose(W, np.load(folder / "W.npy"), atol=1e-6)
@@ -73,23 +73,38 @@ def test_a_planted_factorization_is_found_and_the_model_can_be_used(X, tmp_path,
     assert main(["report", str(folder)]) == 0
 
 
-@pytest.mark.parametrize("name", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow)])
-def test_an_interrupted_fit_keeps_the_best_so_far(name, tmp_path):
+ENDLESS = ["fit", "x.npy", "-k", "3", "-o", "out", "--max-iter", "10000000", "--tol", "0"]
+
+
+class Interrupting(io.StringIO):
+    """Standard error that sends Ctrl-C once the first progress line says that the loop is running."""
+
+    sent = False
+
+    def write(self, text):
+        if "iteration" in text and not self.sent:
+            self.sent = True
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        return super().write(text)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_an_interrupted_fit_keeps_the_best_so_far(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.random.default_rng(0).random((60, 40)))
+    monkeypatch.setattr(sys, "stderr", Interrupting())
+    assert main(ENDLESS) == 130
+    assert "Interrupted after" in sys.stderr.getvalue()
+    assert record_of(tmp_path / "out")["result"]["stop_reason"]["name"] == "interrupted"
+    assert (tmp_path / "out" / "report.html").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interrupted_program_keeps_the_best_so_far(name, tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).random((60, 40)))
-    words = [
-        "fit",
-        "x.npy",
-        "-k",
-        "3",
-        "-o",
-        "out",
-        "--max-iter",
-        "10000000",
-        "--tol",
-        "0",
-    ]
     process = subprocess.Popen(
-        [sys.executable, "-m", "nonneg", *words],
+        [sys.executable, "-m", "nonneg", *ENDLESS],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,

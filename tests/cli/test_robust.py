@@ -32,9 +32,12 @@ def test_a_file_name_that_is_not_utf_8(tmp_path, capsys):
 
 
 # A program that is started once: children of it, which end like programs, have one of the outputs closed.
+# Figures stay empty, as in other tests of commands.
 CLOSED = """
 import os, runpy, sys
+import matplotlib.backends.backend_svg as backend
 from nonneg.cli import main
+backend.FigureCanvasSVG.print_svg = lambda self, stream, **named: stream.write("<svg ></svg>")
 main(["fit", "t.csv", "-k", "2", "-q", "-o", "first"])
 ends = []
 for name in ("reader", "stdout", "stderr"):

@@ -43,7 +43,8 @@ def _pairs(path: Path) -> Iterator[tuple[str, object, object]]:
     """Yield names with their documented and their actual defaults, where both are literals."""
     # A default that is not documented is None, as a parameter that is optional.
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    for node in (*tree.body, *(part for each in classes for part in each.body)):
         if isinstance(node, ast.ClassDef):
             found = [part for part in node.body if getattr(part, "name", "") == "__init__"]
         else:

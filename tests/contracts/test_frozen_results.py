@@ -18,7 +18,7 @@ GROWING = {
 def data_classes():
     for path in Path(nonneg.__file__).parent.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(text)) if "dataclass" in text else ():
+        for node in ast.parse(text).body if "dataclass" in text else ():
             for decorator in getattr(node, "decorator_list", []):
                 called = decorator.func if isinstance(decorator, ast.Call) else decorator
                 if getattr(called, "id", getattr(called, "attr", "")) == "dataclass":

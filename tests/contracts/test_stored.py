@@ -12,6 +12,8 @@ from tests.references.stored import FORMATS, write
 from nonneg import NMF, open_matrix
 from nonneg.data.door import wrap
 
+pytestmark = pytest.mark.usefixtures("sound_hdf5")
+
 X = entries(2.0, shape=(60, 15))
 # One that asks for products with the blocks, and one that maps a function over them.
 OPTIONS = {"hals": {"solver": "hals"}, "mu": {"solver": "mu", "beta_loss": "kullback-leibler"}}

@@ -11,6 +11,7 @@ from nonneg.io import read_table
 from nonneg.io.hdf5 import read_cell_column
 
 h5py = pytest.importorskip("h5py")
+pytestmark = pytest.mark.usefixtures("sound_hdf5")
 
 
 @pytest.fixture

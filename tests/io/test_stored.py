@@ -13,6 +13,8 @@ from nonneg.io.memory import checked_memory, temporary_array
 from nonneg.io.read import as_stored
 from nonneg.io.stored import ArrayRows, FileRows
 
+pytestmark = pytest.mark.usefixtures("sound_hdf5")
+
 
 @pytest.fixture(scope="module")
 def X():

@@ -60,14 +60,14 @@ def made_up(change=0.0):
 
 def test_gibbs_sampling_finds_topics_of_words_of_their_own():
     counts = np.kron(np.eye(3, dtype=int), np.full((8, 5), 2))
-    topics, memberships = gibbs_lda(counts, 3, seed=0, n_sweeps=100)
+    topics, memberships = gibbs_lda(counts, 3, seed=0, n_sweeps=50)
     np.testing.assert_allclose(topics.sum(axis=1), 1)
     np.testing.assert_allclose(memberships.sum(axis=1), 1)
     labels = memberships.argmax(axis=1)
     assert labels.tolist() == np.repeat(labels[::8], 8).tolist()
     assert len(set(labels)) == 3
     assert (topics.argmax(axis=0) == np.repeat(labels[::8], 5)).all()
-    again = gibbs_lda(counts, 3, seed=0, n_sweeps=100)
+    again = gibbs_lda(counts, 3, seed=0, n_sweeps=50)
     assert again[0].tobytes() == topics.tobytes()
 
 

@@ -72,16 +72,8 @@ def test_wheel_carries_its_license(wheel):
 
 
 def test_wheel_offers_the_extras_and_the_command(wheel):
-    assert set(metadata(wheel).get_all("Provides-Extra")) >= {
-        "dask",
-        "torch",
-        "cupy",
-        "audio",
-        "report",
-        "formats",
-        "singlecell",
-        "all",
-    }
+    extras = {"dask", "torch", "cupy", "audio", "report", "formats", "singlecell", "all"}
+    assert set(metadata(wheel).get_all("Provides-Extra")) >= extras
     (name,) = [name for name in wheel.namelist() if name.endswith("entry_points.txt")]
     assert "nonneg = nonneg.cli:main" in wheel.read(name).decode()
 

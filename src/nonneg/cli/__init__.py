@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import gc
 import importlib
 import os
 import re
@@ -87,7 +88,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command."""
     words = list(sys.argv[1:] if argv is None else argv)
     terminal.begin(json="--json" in words)
-    return guarded(lambda: _run(words), debug="--debug" in words)
+    code = guarded(lambda: _run(words), debug="--debug" in words)
+    if argv is None:
+        gc.freeze()  # the process ends: to look for garbage once more takes a tenth of a small fit
+    return code
 
 
 def guarded(call: Callable[[], int], *, debug: bool = False) -> int:
@@ -187,22 +191,21 @@ def build_parser(
         hint = f" Did you mean {close[0]!r}?" if close else " `nonneg --help` lists the commands."
         parser.error(f"{command_name!r} is not a command.{hint}")
     asked: argparse.ArgumentParser | None = None
-    for name, sentence in COMMANDS.items():
+    # Only this command's file is imported, so that help comes at once.
+    for name in COMMANDS if every else filter(None, [command_name]):
         command = commands.add_parser(
             name,
-            help=sentence,
-            description=sentence.capitalize() + ".",
+            help=COMMANDS[name],
+            description=COMMANDS[name].capitalize() + ".",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
-        if name == command_name or every:
-            # Only this command's file is imported, so that help comes at once.
-            module = importlib.import_module(f"nonneg.cli.{name.replace('-', '_')}")
-            arguments.declare(command, _options(name, module.OPTIONS), getattr(module, "KINDS", {}))
-            examples = "\n".join(["examples:", *(f"  {line}" for line in EXAMPLES[name])])
-            command.epilog = "\n\n".join(filter(None, [examples, command.epilog]))
-            command.set_defaults(run=module.run)
-            asked = command if name == command_name else asked
+        module = importlib.import_module(f"nonneg.cli.{name.replace('-', '_')}")
+        arguments.declare(command, _options(name, module.OPTIONS), getattr(module, "KINDS", {}))
+        examples = "\n".join(["examples:", *(f"  {line}" for line in EXAMPLES[name])])
+        command.epilog = "\n\n".join(filter(None, [examples, command.epilog]))
+        command.set_defaults(run=module.run)
+        asked = command if name == command_name else asked
     return parser, asked
 
 

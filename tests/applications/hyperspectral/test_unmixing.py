@@ -9,7 +9,7 @@ import pytest
 from reproduction.data import load_moffett, load_pavia_u_crop, store
 
 from nonneg.applications import Unmixing
-from nonneg.applications.hyperspectral import SpectralLibrary, pixels, read_cube
+from nonneg.applications.hyperspectral import SpectralLibrary, endmembers, pixels, read_cube
 from nonneg.datasets import load_samson, scene_like, separable_dirichlet
 from nonneg.exceptions import (
     DataChangedWarning,
@@ -93,8 +93,9 @@ def test_blocks_give_the_same_answer(cube, monkeypatch, rows, method):
 
 
 def test_a_mapped_scene_is_not_held_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(pixels, "BLOCK_BYTES", 1 << 19)
-    shape, spectra = (400, 250, 100), np.random.default_rng(0).integers(100, 4000, (3, 100))
+    monkeypatch.setattr(pixels, "BLOCK_BYTES", 1 << 18)
+    monkeypatch.setattr(endmembers, "N_SEARCHED", 3_000)
+    shape, spectra = (300, 150, 100), np.random.default_rng(0).integers(100, 4000, (3, 100))
     scene = np.lib.format.open_memmap(tmp_path / "big.npy", "w+", np.uint16, shape)
     for row in range(shape[0]):
         scene[row] = np.random.default_rng(row).dirichlet(np.full(3, 0.2), shape[1]) @ spectra

@@ -112,9 +112,9 @@ def test_intervals_hold_the_uncertainty_of_counts_and_signatures():
     signatures = rng.dirichlet(np.full(96, 0.2), size=K)
     exposures = rng.gamma(0.5, 200.0, size=(40, K))
     counts = rng.poisson(exposures @ signatures)
-    model = MutationalSignatures(K, n_init=30, random_state=0).fit(counts)
+    model = MutationalSignatures(K, n_init=20, random_state=0).fit(counts)
     order = match_components(signatures, model.signatures_).permutation
-    options = {"n_bootstrap": 60, "level": 0.9}
+    options = {"n_bootstrap": 40, "level": 0.9}
     low, high = model.exposure_intervals(counts, **options)
     assert (low <= high).all()
     inside = np.mean((low[:, order] <= exposures) & (exposures <= high[:, order]))
