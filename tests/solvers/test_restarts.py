@@ -109,7 +109,7 @@ def test_ctrl_c_ends_restarts_on_other_threads(X):
     model = NMF(2, n_init=100, max_iter=10**7, tol=0, n_jobs=2, random_state=0)
     NMF(2, n_init=2, max_iter=3, n_jobs=2).fit(X)  # imports and threads
     # A signal, as from a terminal: `interrupt_main` does not end the wait for a lock.
-    threading.Timer(0.3, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+    threading.Timer(1.0, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
     with pytest.warns(InterruptedFitWarning):
         model.fit(X, sample_weight=np.ones(60))
     assert np.isfinite(model.reconstruction_err_)
