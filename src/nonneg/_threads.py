@@ -54,21 +54,11 @@ _before: dict[str, int] = {}  # number of threads of each library that is held
 
 def available_threads() -> int:
     """Return the number of cores this process may use, within the quota of its container or worker."""
-    cores = _cores(
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0,
-        os.environ.get("LOKY_MAX_CPU_COUNT"),
-    )
-    if type(multiprocessing.current_process()).__name__ == "LokyProcess":
-        # joblib sets the variable for each of its workers.
-        return max(1, min(cores, int(os.environ.get("OMP_NUM_THREADS") or cores)))
-    return cores
-
-
-@functools.cache
-def _cores(n_allowed: int, limit: str | None) -> int:
-    """Return what joblib counts; it reads files for the quota of a container, a large part of a small fit."""
     from joblib import cpu_count  # takes longer to load than all else here
 
+    if type(multiprocessing.current_process()).__name__ == "LokyProcess":
+        # joblib sets the variable for each of its workers.
+        return max(1, min(cpu_count(), int(os.environ.get("OMP_NUM_THREADS") or cpu_count())))
     return int(cpu_count())
 
 

@@ -79,8 +79,6 @@ EXAMPLES = {
 }
 """Examples at the end of the help of each command."""
 
-_COMMAND_LIST = "\n".join(f"  {name:<12} {sentence}" for name, sentence in COMMANDS.items())
-_ABOUT = "Nonnegative matrix factorization with a certificate on every fit."
 INTERRUPTED = 130
 
 
@@ -174,10 +172,11 @@ def build_parser(
     words: Sequence[str], *, every: bool = False
 ) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser | None]:
     """Return the parser and that of the command among the words; with `every`, all commands are loaded."""
+    about = ["Nonnegative matrix factorization with a certificate on every fit.", "", "commands:"]
     parser = argparse.ArgumentParser(
         prog="nonneg",
         usage="nonneg [-h] [--version] COMMAND ...",
-        description=f"{_ABOUT}\n\ncommands:\n{_COMMAND_LIST}",
+        description="\n".join([*about, *(f"  {name:<12} {COMMANDS[name]}" for name in COMMANDS)]),
         epilog="`nonneg COMMAND --help` explains a command.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

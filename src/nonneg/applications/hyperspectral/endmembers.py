@@ -341,10 +341,9 @@ def _extreme_pixels(points: FloatArray, count: int, rng: np.random.Generator) ->
 
 def _median(values: FloatArray) -> FloatArray:
     """Return the median over the rows, without the checks of `np.median`, which take longer than few rows."""
-    upper = len(values) // 2
-    lower = upper - 1 + len(values) % 2
-    ordered = np.partition(values, (lower, upper), axis=0)
-    return np.asarray((ordered[lower] + ordered[upper]) / 2)
+    half, odd = divmod(len(values), 2)
+    ordered = np.partition(values, (half + odd - 1, half), axis=0)
+    return np.asarray((ordered[half + odd - 1] + ordered[half]) / 2)
 
 
 def _largest(values: FloatArray, count: int) -> IntArray:

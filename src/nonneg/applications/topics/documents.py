@@ -33,10 +33,8 @@ WORDS = r"(?u)\b[^\W\d_][\w'-]*\w\b"
 def are_texts(documents: Any) -> bool:
     """Tell whether documents are texts rather than counts."""
     if isinstance(documents, str | bytes | Mapping | Iterator) and not sp.issparse(documents):
-        raise DataTypeError(
-            f"Expected a list of documents, got one {type(documents).__name__}. Make a list, one text per "
-            "document."
-        )
+        came = f"got one {type(documents).__name__}. Make a list, one text per document."
+        raise DataTypeError(f"Expected a list of documents, {came}")
     # A series of a data frame has one axis, the data frame itself and arrays of counts have two.
     one_axis = len(getattr(documents, "shape", (0,))) == 1 and hasattr(documents, "__len__")
     if sp.issparse(documents) or not one_axis:
