@@ -178,7 +178,7 @@ def refuse_unsupported_types(X: MatrixLike, who: str) -> None:
         )
     for method, options in CONVERSIONS.items():
         if hasattr(X, method):
-            kind = f"{library_of(type(X))}.{type(X).__name__}"
+            kind = f"{library_of(X.__class__)}.{type(X).__name__}"
             raise DataTypeError(f"{who} does not read a {kind}. Pass X.{method}({options}).")
     if isinstance(dtype := getattr(X, "dtype", None), np.dtype) and dtype.kind in "MmcV":
         raise _no_quantities(dtype, dtype.kind, who)
