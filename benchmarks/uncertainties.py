@@ -13,7 +13,7 @@ fit with all defaults, which draws nothing.
 components: planted components under noise that takes a fifth of the entries below zero. The spread is the
 largest uncertainty of a feature over the smallest; or factors of the two files are planted, with their
 uncertainties and in their units, and errors are relative to the mean of each feature. Errors with
-uncertainties, from random factors and from the planted ones (which no user has), beside repairs of the negative
+uncertainties, from random factors and from the planted ones (which no user has), beside repairs of negative
 entries.
 
 intervals: how many of the planted factors lie in the intervals of `estimate_errors`, nominally 90%.
