@@ -182,7 +182,7 @@ def test_missing_places_are_named_with_what_there_is(adata):
     nmf(bare, K)
     assert bare.varm["NMF"].all(axis=1).any()
     bare.var["highly_variable"] = False
-    with pytest.raises(InvalidDataError, match="False for all 15"):
+    with pytest.raises(InvalidDataError, match="True for none of 15"):
         nmf(bare, K)
     empty = anndata.AnnData(None, obs=adata.obs, var=adata.var, layers={"counts": adata.layers["counts"]})
     with pytest.raises(InvalidDataError, match=r"adata\.X is None\. Layers: 'counts'"):
