@@ -148,6 +148,10 @@ clean: ## remove what was built, the virtual environment included
 	rm -rf $(VENV) $(VENV)-floors $(VENV)-sanitize $(VENV)-coverage build dist docs/_build docs/_generated docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .mutants
 	find src tests benchmarks reproduction docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
+# What the package and some of its extras depend on.
+REQUIREMENTS = $(BIN)/python -c "import sys, tomllib; it = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+  print(*it['dependencies'], *(one for extra in sys.argv[1:] for one in it['optional-dependencies'][extra]), sep='\n')"
+
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "nonneg needs Python >= 3.11, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
@@ -156,8 +160,7 @@ $(BIN)/python:
 
 $(READY): pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/core/*) | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'  # the first with --group
-	@$(BIN)/python -c "import tomllib; it = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
-	  print(*it['dependencies'], *it['optional-dependencies']['report'], sep='\n')" > $(VENV)/report.txt
+	@$(REQUIREMENTS) report > $(VENV)/report.txt
 	@# Other packages are unpacked while the core is compiled, which leaves a core idle at times. Python compiles what
 	@# is imported; pip would compile all of SciPy, scikit-learn and Matplotlib before.
 	$(INSTALL) --no-compile --requirement $(VENV)/report.txt & others=$$!; \
@@ -165,7 +168,9 @@ $(READY): pyproject.toml constraints.txt CMakeLists.txt $(wildcard src/core/*) |
 	@touch $@
 
 $(DEV): $(READY)
-	$(INSTALL) --editable '.[dask,audio,graphs,report,formats,singlecell]' --group test --group lint
+	@# Without the package, which would be built once more.
+	@$(REQUIREMENTS) dask audio graphs report formats singlecell > $(VENV)/dev.txt
+	$(INSTALL) --no-compile --requirement $(VENV)/dev.txt --group test --group lint
 	@touch $@
 
 $(VENV)/.ready-torch: $(DEV)
