@@ -500,9 +500,7 @@ class RestrictedProblem:
             for part in ranges(start, stop, self._step):
                 out[:, part] = matrix.times(array[:, part])
 
-        if out.shape[1] <= COLUMNS:
-            out[...] = matrix.times(array)
-        elif isinstance(out, np.ndarray):
+        if isinstance(out, np.ndarray):
             operations = 2.0 * matrix.matrix.shape[1] * float(out.size)
             parallel_for(work, out.shape[1], chunk_size=COLUMNS, operations=operations)
         else:
