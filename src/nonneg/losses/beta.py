@@ -28,7 +28,7 @@ from nonneg.losses.penalties import Penalties
 
 # Entries of W H in memory at a time: half a megabyte per thread, or enough work for a GPU.
 BLOCK_ENTRIES = 1 << 16
-ARRAY_ENTRIES = 1 << 24
+ARRAY_ENTRIES = 1 << 25
 # Part of the mean of the data below which second derivatives for 1 < beta < 2 are bounded.
 CURVATURE_BOUND = 1e-3
 
@@ -215,6 +215,7 @@ def over_blocks(
         return list(results) if add is None else [reduce(add, results)]
 
     if not local:
+        rows = -(-n_rows // -(-n_rows // rows)) if n_rows else rows  # no small last block
         return work(0, n_rows)
     parts = parallel_for(work, n_rows, chunk_size=rows, operations=operations)
     flat = [result for part in parts for result in part]

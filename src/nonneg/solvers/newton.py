@@ -116,7 +116,6 @@ def newton_step(
     own = gradient = slope @ other
     if l1 or l2:
         gradient = gradient + (l1 + l2 * factor)
-    before = v
     if isinstance(model, WeightedGrams):
         hessians = replace(model, weights=curvature).dense().matrices
         step = own_targets(factor, gradient, hessians, l1, l2)
@@ -128,13 +127,12 @@ def newton_step(
     new = factor + steps[..., None] * direction
     new = np.maximum(new, 0) if isinstance(new, np.ndarray) else xp.clip(new, min=0.0)
     short = xp.logical_and(steps < SHORTEST_STEP, residuals > 0)
-    if isinstance(new, np.ndarray):
-        if not short.any():  # to ask would make a GPU wait
-            return new, v, residuals
-        before = loss.model(factor, other_T)  # whose memory was used again
+    if isinstance(new, np.ndarray) and not short.any():  # to ask would make a GPU wait
+        return new, v, residuals
+    del v  # its memory was used again
     power = mask
     if loss.beta != 1:
-        _, power = beta_kernels.ratio_terms(x, before, *bounds, mask)
+        _, power = beta_kernels.ratio_terms(x, loss.model(factor, other_T), *bounds, mask)
     power = xp.sum(other, axis=-2, keepdims=True) if power is None else power @ other
     # The gradient is the difference of the two sums.
     ratio = xp.clip(power - own, min=0.0)
@@ -250,7 +248,7 @@ class RowPass:
         if not extrapolates(self.momentum):
             at_start = kernels.column_losses(x, v, *bounds, weights, mask)
         new, v, _ = newton_step(loss, self.penalties, mask, x, v, start, Ht, self.squares, self.correlations)
-        if loss.beta not in (1.0, 2.0):
+        if isinstance(v, np.ndarray) and loss.beta not in (1.0, 2.0):
             # Where x is zero the model tends to zero and its negative powers matter: the sum of the model and
             # the step would be rounding there.
             v = new @ Ht.T

@@ -130,7 +130,7 @@ if triton is not None:
 
     @triton.jit
     def _search(
-        x, v, d, weights, linear, quadratic, slopes, out, steps, numbers, lowers, n_columns, x_rows,
+        x, v, d, weights, linear, quadratic, slopes, steps, numbers, lowers, n_columns, x_rows,
         model_rows, tries, x_stride, v_stride, d_stride, stride,
         B: tl.constexpr, CONVEX: tl.constexpr, WEIGHTED: tl.constexpr, MOVED: tl.constexpr,
         TILE: tl.constexpr,
@@ -179,7 +179,7 @@ if triton is not None:
             inside = at < n_columns
             model = tl.load(v + row * v_stride + at, mask=inside, other=0)
             step = tl.load(d + row * d_stride + at, mask=inside, other=0)
-            tl.store(out + row * n_columns + at, model + t.to(model.dtype) * step, mask=inside)
+            tl.store(v + row * v_stride + at, model + t.to(model.dtype) * step, mask=inside)
 
 
 def is_supported(x: Any) -> bool:
@@ -214,7 +214,8 @@ def _entrywise(
     numbers = constants(torch.float64, v.device, beta, lower_bound, curvature_bound)
     lowers = numbers[1:] if bounds is None else bounds
     weights, stride = _weights(weights, v)
-    first = torch.empty(v.shape, dtype=v.dtype, device=v.device)
+    # The model is not needed after its ratios: their memory is the same.
+    first = torch.empty(v.shape, dtype=v.dtype, device=v.device) if newton or not v.is_contiguous() else v
     other = torch.empty_like(first) if second or newton else first
     grid = v.shape[0], triton.cdiv(v.shape[1], TILE)
     sums = torch.empty(grid[::-1], dtype=torch.float64, device=v.device) if losses else numbers
@@ -303,20 +304,19 @@ def _searched(
 ) -> tuple[Any, Any]:  # fmt: skip
     import torch
 
-    x, v, d, weighted = _rows(x), _rows(v), _rows(d), weights is not None
+    x, v, d, weighted = _rows(x), _rows(v).contiguous(), _rows(d), weights is not None
     weights, stride = _weights(weights, v)
     numbers = constants(torch.float64, v.device, beta, lower_bound)
     lowers, n_models = (numbers[1:], 1) if bounds is None else (bounds, len(bounds))
-    out = torch.empty(v.shape, dtype=v.dtype, device=v.device) if bounds is None else v
     steps = v.new_empty(v.shape[0])
     of_rows = (to_torch(values).contiguous() for values in along)
     if v.shape[0]:
         _search[v.shape[0],](
-            x, v, d, weights, *of_rows, out, steps, numbers, lowers, v.shape[1], x.shape[0],
+            x, v, d, weights, *of_rows, steps, numbers, lowers, v.shape[1], x.shape[0],
             max(1, v.shape[0] // n_models), tries, x.stride(0), v.stride(0), d.stride(0), stride,
             B=_kind(beta), CONVEX=1 <= beta <= 2, WEIGHTED=weighted, MOVED=bounds is None, TILE=TILE,
         )  # fmt: skip
-    return out, steps
+    return v, steps
 
 
 def batched_kl_terms(x: Any, v: Any, bounds: Any) -> tuple[Any, Any]:
