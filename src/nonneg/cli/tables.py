@@ -29,16 +29,12 @@ READING = """
 --dtype float32|float64: convert the entries first
 """.strip()
 """Options that say how a file is read."""
-LABEL = """
---label-column NAME: column of known classes, by name or by position from 0: not factorized, but compared
-""".strip()
+LABEL = "--label-column NAME: column of known classes, by name or position from 0: compared, not factorized"
 MEMORY = """
 --memory SIZE: memory to use, such as 2GB (default: half of the machine's); a larger .npy, .zarr, .h5ad, .h5
     or .parquet file is read block by block in every iteration
 """.strip()
-H5AD = """
---write-h5ad FILE: also write a copy of the .h5ad input with weights, components and certificate
-""".strip()
+H5AD = "--write-h5ad FILE: also write a copy of the .h5ad input with weights, components and certificate"
 
 
 def check_h5ad(options: argparse.Namespace) -> None:
@@ -103,15 +99,15 @@ def read_uncertainty(options: argparse.Namespace, table: Table) -> Any:
     if hasattr(table.X, "stored") or getattr(options, "scheduler", None) is not None:
         raise InvalidParameterError("--uncertainty needs data that fit in memory, on this machine.")
     same = argparse.Namespace(**{**vars(options), "file": options.uncertainty})
-    found = read_input(same, signed=True, infinite=True, names=table.column_names or ())
-    if not isinstance(found.X, np.ndarray):
+    read = read_input(same, signed=True, infinite=True, names=table.column_names or ())
+    if not isinstance(read.X, np.ndarray):
         raise InvalidParameterError("--uncertainty needs a table of all entries, dense and in memory.")
-    S, names = np.where(np.isnan(found.X), np.inf, found.X), found.column_names
+    S, names = np.where(np.isnan(read.X), np.inf, read.X), read.column_names
     if names is not None and table.column_names is not None:
         if set(names) != set(table.column_names):
             raise InvalidParameterError("The columns of --uncertainty are not those of the data.")
         S = S[:, [names.index(name) for name in table.column_names]]
-    if table.row_names is not None and found.row_names not in (None, table.row_names):
+    if table.row_names is not None and read.row_names not in (None, table.row_names):
         raise InvalidParameterError("The rows of --uncertainty are not those of the data, in their order.")
     return S
 
