@@ -262,7 +262,8 @@ def test_kernels_on_a_gpu_equal_portable(beta, weighted, block, rng, torch, devi
         ("line_search", (x, v, d, weights, beta, FLOOR, *along)),
     ]
     for name, arguments in calls:
-        moved = [torch.asarray(a, device=device) if isinstance(a, np.ndarray) else a for a in arguments]
+        # Copies: the memory of the model may be used again.
+        moved = [torch.tensor(a, device=device) if isinstance(a, np.ndarray) else a for a in arguments]
         bound = {"curvature_bound": 0.5} if name == "newton_terms" else {}
         got = getattr(kernels, name)(*moved, **bound)
         tries = (kernels.TRIES,) if name == "line_search" else ()
