@@ -41,87 +41,84 @@ def leading_directions(
     """Return the leading directions of all clusters."""
     tol = max(tol, 100.0 * float(data.xp.finfo(data.dtype).eps))
     vectors = _unit(_unit(to_float64(start)) + _POSITIVE_PART / data.shape[1] ** 0.5)
-    search = _Search(vectors)
     all_clusters = np.ones(len(vectors), dtype=bool)
     products, images = _apply(data, labels, vectors, all_clusters)
     units = _powers_of_two(images)
-    search.images, n_passes, checks = images / units, 1, 0
+    search = _Search(vectors, images / units)
+    n_passes, checks = 1, 0
     while True:
-        moving = search.residuals() > tol
+        moving = search.residuals > tol
         if not moving.any() or checks >= _CHECKS or n_passes >= max_iter - 1:
             if search.fresh:
                 break
             # The images were combined from others: what is returned rests on products of its own.
-            search.vectors = np.abs(search.vectors)
-            products, images = _apply(data, labels, search.vectors, all_clusters)
-            search.restart(images / units)
+            vectors = np.abs(search.vectors)
+            products, images = _apply(data, labels, vectors, all_clusters)
+            search = _Search(vectors, images / units)
             n_passes, checks = n_passes + 1, checks + 1
             continue
-        directions = search.residual_directions(moving)
-        _, images = _apply(data, labels, directions, moving)
-        search.advance(moving, directions, images / units)
+        _, images = _apply(data, labels, search.residual_directions(moving), moving)
+        search.advance(moving, images / units)
         n_passes += 1
     squared_values = search.values * units[:, 0]
-    return ClusterDirections(search.vectors, squared_values, products, search.residuals(), n_passes)
+    return ClusterDirections(search.vectors.copy(), squared_values, products, search.residuals, n_passes)
 
 
 class _Search:
-    """The vectors of all clusters with their images, and the last steps with theirs."""
+    """Of every cluster: the vector, the direction of its residual and the last step, and their images."""
 
-    def __init__(self, vectors: FloatArray) -> None:
-        self.vectors = vectors
-        self.images = np.zeros_like(vectors)
-        self.steps = np.zeros_like(vectors)
-        self.step_images = np.zeros_like(vectors)
-        self.fresh = True
+    def __init__(self, vectors: FloatArray, images: FloatArray) -> None:
+        self.span, self.images = np.zeros((2, len(vectors), 3, vectors.shape[1]))
+        self.fresh = True  # no step was taken: the images are products with the data
+        self._move_to(slice(None), vectors, images)
 
     @property
-    def values(self) -> FloatArray:
-        return np.maximum(_inner(self.vectors, self.images), 0.0)
+    def vectors(self) -> FloatArray:
+        """The unit vectors, a row for each cluster."""
+        return self.span[:, 0]
 
-    def residuals(self) -> FloatArray:
-        values = self.values
-        norms = np.linalg.norm(self.images - values[:, None] * self.vectors, axis=1)
-        return np.divide(norms, values, out=np.zeros_like(norms), where=values > 0)
+    def _move_to(self, moving: Any, vectors: FloatArray, images: FloatArray) -> None:
+        self.span[moving, 0], self.images[moving, 0] = vectors, images
+        self.values = np.maximum(_inner(self.span[:, 0], self.images[:, 0]), 0.0)
+        self.remainders = self.images[:, 0] - self.values[:, None] * self.span[:, 0]
+        self.norms = np.sqrt(_inner(self.remainders, self.remainders))
+        self.residuals = np.divide(
+            self.norms, self.values, out=np.zeros_like(self.norms), where=self.values > 0
+        )
 
     def residual_directions(self, moving: Any) -> FloatArray:
-        directions = np.zeros_like(self.vectors)
-        residuals = self.images[moving] - self.values[moving, None] * self.vectors[moving]
-        directions[moving] = _unit(_outside(_unit(residuals), self.vectors[moving]))
-        return directions
+        """Return the unit directions of the residuals, orthogonal to the vectors."""
+        directions = self.remainders[moving] / self.norms[moving, None]
+        vectors = self.span[moving, 0]
+        directions -= _inner(directions, vectors)[:, None] * vectors
+        self.span[moving, 1] = _unit(directions)
+        return self.span[:, 1]
 
-    def restart(self, images: FloatArray) -> None:
-        self.images, self.fresh = images, True
-        self.steps[:], self.step_images[:] = 0.0, 0.0
-
-    def advance(self, moving: Any, directions: FloatArray, direction_images: FloatArray) -> None:
+    def advance(self, moving: Any, direction_images: FloatArray) -> None:
         """Take the best vector of three directions in every cluster that moves (Rayleigh-Ritz)."""
-        vector, image = self.vectors[moving], self.images[moving]
-        direction, direction_image = directions[moving], direction_images[moving]
-        step, step_image = self.steps[moving], self.step_images[moving]
-        for known, known_image in ((vector, image), (direction, direction_image)):
-            share = _inner(step, known)[:, None]
-            step, step_image = step - share * known, step_image - share * known_image
-        length = np.linalg.norm(step, axis=1)[:, None]
-        scale = np.divide(1.0, length, out=np.zeros_like(length), where=length > _LOST)
-        span = np.stack([vector, direction, step * scale], axis=1)
-        images = np.stack([image, direction_image, step_image * scale], axis=1)
-        projected = span @ np.swapaxes(images, 1, 2)
-        projected = 0.5 * (projected + np.swapaxes(projected, 1, 2))
-        best = np.linalg.eigh(projected)[1][:, :, -1]
+        self.images[moving, 1] = direction_images[moving]
+        every = moving.all()
+        span, images = (self.span, self.images) if every else (self.span[moving], self.images[moving])
+        # The first two directions are orthonormal; the last step becomes so by coefficients.
+        shares = span[:, 2:] @ np.swapaxes(span, 1, 2)
+        left = shares[:, 0, 2] - shares[:, 0, 0] ** 2 - shares[:, 0, 1] ** 2
+        basis = np.zeros((len(span), 3, 3))
+        basis[:, 0, 0] = basis[:, 1, 1] = basis[:, 2, 2] = 1.0
+        basis[:, 2, :2] = -shares[:, 0, :2]
+        basis[:, 2] *= np.where(left > _LOST**2, 1.0 / np.sqrt(np.maximum(left, _LOST**2)), 0.0)[:, None]
+        projected = basis @ (span @ np.swapaxes(images, 1, 2)) @ np.swapaxes(basis, 1, 2)
+        best = np.linalg.eigh(0.5 * (projected + np.swapaxes(projected, 1, 2)))[1][:, :, -1]
         best *= np.where(best[:, :1] < 0, -1.0, 1.0)
-        part = best.copy()
-        part[:, 0] = 0.0
-        self.vectors[moving], self.images[moving] = _combined(best, span, images)
-        self.steps[moving], self.step_images[moving] = _combined(part, span, images)
+        # The vectors, and the steps: their parts outside of the last vectors.
+        weights = np.stack([best, best * [0.0, 1.0, 1.0]], axis=1) @ basis
+        both = weights @ span
+        lengths = np.sqrt(np.einsum("ijk,ijk->ij", both, both))[:, :, None]
+        scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        both *= scale
+        both_images = (scale * weights) @ images
+        self.span[moving, 2], self.images[moving, 2] = both[:, 1], both_images[:, 1]
+        self._move_to(moving, both[:, 0], both_images[:, 0])
         self.fresh = False
-
-
-def _combined(weights: FloatArray, span: FloatArray, images: FloatArray) -> tuple[FloatArray, FloatArray]:
-    vectors = (weights[:, None, :] @ span)[:, 0]
-    length = np.linalg.norm(vectors, axis=1)[:, None]
-    scale = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
-    return vectors * scale, (weights[:, None, :] @ images)[:, 0] * scale
 
 
 def _powers_of_two(images: FloatArray) -> FloatArray:
@@ -141,10 +138,6 @@ def _inner(a: FloatArray, b: FloatArray) -> FloatArray:
 def _unit(rows: FloatArray) -> FloatArray:
     norms = np.linalg.norm(rows, axis=1)[:, None]
     return rows / np.where(norms > 0, norms, 1.0)
-
-
-def _outside(rows: FloatArray, units: FloatArray) -> FloatArray:
-    return rows - _inner(rows, units)[:, None] * units
 
 
 def _apply(

@@ -64,13 +64,11 @@ def _pieces(labels: IntArray, active: Array) -> tuple[IntArray, IntArray]:
     narrow = labels.astype(np.int16) if k < 2**15 else labels  # NumPy sorts short integers in linear time
     order = np.argsort(narrow, kind="stable")
     counts = np.bincount(labels[labels >= 0], minlength=k)
-    ends = np.cumsum(counts) + (len(labels) - counts.sum())  # rows of no cluster come first
+    starts = np.cumsum(counts) - counts + (len(labels) - counts.sum())  # rows of no cluster come first
     step = max(MIN_PIECE_ROWS, -(-len(labels) // MAX_PIECES))
-    pieces = [np.empty((3, 0), dtype=np.int64)]
-    for cluster in np.flatnonzero(active):
-        cuts = np.arange(ends[cluster] - counts[cluster], ends[cluster], step)
-        pieces.append(np.stack([cuts, np.minimum(cuts + step, ends[cluster]), np.full(len(cuts), cluster)]))
-    return order, np.concatenate(pieces, axis=1)
+    clusters = np.repeat(np.arange(k), np.where(active, -(-counts // step), 0))
+    begins = starts[clusters] + step * (np.arange(len(clusters)) - np.searchsorted(clusters, clusters))
+    return order, np.stack([begins, np.minimum(begins + step, (starts + counts)[clusters]), clusters])
 
 
 def one_hot(labels: Any, entries: Any, k: int) -> Any:
