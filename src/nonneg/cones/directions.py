@@ -68,7 +68,8 @@ class _Search:
     """Of every cluster: the vector, the direction of its residual and the last step, and their images."""
 
     def __init__(self, vectors: FloatArray, images: FloatArray) -> None:
-        self.span, self.images = np.zeros((2, len(vectors), 3, vectors.shape[1]))
+        self.rows = np.zeros((len(vectors), 6, vectors.shape[1]))
+        self.span, self.images = self.rows[:, :3], self.rows[:, 3:]
         self.fresh = True  # no step was taken: the images are products with the data
         self._move_to(slice(None), vectors, images)
 
@@ -97,22 +98,23 @@ class _Search:
     def advance(self, moving: Any, direction_images: FloatArray) -> None:
         """Take the best vector of three directions in every cluster that moves (Rayleigh-Ritz)."""
         self.images[moving, 1] = direction_images[moving]
-        every = moving.all()
-        span, images = (self.span, self.images) if every else (self.span[moving], self.images[moving])
+        rows = self.rows if moving.all() else self.rows[moving]
+        span, images = rows[:, :3], rows[:, 3:]
+        products = span @ np.swapaxes(rows, 1, 2)
         # The first two directions are orthonormal; the last step becomes so by coefficients.
-        shares = span[:, 2:] @ np.swapaxes(span, 1, 2)
-        left = shares[:, 0, 2] - shares[:, 0, 0] ** 2 - shares[:, 0, 1] ** 2
-        basis = np.zeros((len(span), 3, 3))
+        shares = products[:, 2, :3]
+        left = shares[:, 2] - shares[:, 0] ** 2 - shares[:, 1] ** 2
+        basis = np.zeros((len(rows), 3, 3))
         basis[:, 0, 0] = basis[:, 1, 1] = basis[:, 2, 2] = 1.0
-        basis[:, 2, :2] = -shares[:, 0, :2]
+        basis[:, 2, :2] = -shares[:, :2]
         basis[:, 2] *= np.where(left > _LOST**2, 1.0 / np.sqrt(np.maximum(left, _LOST**2)), 0.0)[:, None]
-        projected = basis @ (span @ np.swapaxes(images, 1, 2)) @ np.swapaxes(basis, 1, 2)
+        projected = basis @ products[:, :, 3:] @ np.swapaxes(basis, 1, 2)
         best = np.linalg.eigh(0.5 * (projected + np.swapaxes(projected, 1, 2)))[1][:, :, -1]
         best *= np.where(best[:, :1] < 0, -1.0, 1.0)
         # The vectors, and the steps: their parts outside of the last vectors.
         weights = np.stack([best, best * [0.0, 1.0, 1.0]], axis=1) @ basis
         both = weights @ span
-        lengths = np.sqrt(np.einsum("ijk,ijk->ij", both, both))[:, :, None]
+        lengths = np.sqrt(_inner(both, both))[:, :, None]
         scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         both *= scale
         both_images = (scale * weights) @ images
@@ -131,7 +133,7 @@ def _powers_of_two(images: FloatArray) -> FloatArray:
 
 
 def _inner(a: FloatArray, b: FloatArray) -> FloatArray:
-    products: FloatArray = np.einsum("ij,ij->i", a, b)
+    products: FloatArray = np.vecdot(a, b)
     return products
 
 

@@ -270,7 +270,7 @@ def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Arr
         raise DataTypeError(f"{who} takes dense frames, no sparse or AnnData object; got {type(X).__name__}.")
     refuse_unsupported_types(X, who)
     frame_labels(X, unique=True)
-    if not is_non_numpy(X) and np.ndim(X) < 3:
+    if not is_non_numpy(X) and (X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim) < 3:
         # The finite entries are checked below, where a wrong one is named by its place.
         rules: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
         X = validate_data(estimator, X, reset=reset, **rules)

@@ -207,17 +207,18 @@ def over_blocks(
     """Call `visit(start, stop)` on ranges of rows of a local container, on the pool's threads for NumPy."""
     n_rows, n_columns = block.shape
     local = block.container in ("dense", "sparse")
-    rows = rows or rows_per_block(n_columns, BLOCK_ENTRIES if local else ARRAY_ENTRIES)
+    size = rows or rows_per_block(n_columns, BLOCK_ENTRIES if local else ARRAY_ENTRIES)
+    if not local and n_rows:
+        size = -(-n_rows // -(-n_rows // size))  # no small last block
 
     def work(start: int, stop: int) -> list[Any]:
-        begins = range(start, max(stop, start + 1), rows)
-        results = (visit(begin, min(begin + rows, stop)) for begin in begins)
+        begins = range(start, max(stop, start + 1), size)
+        results = (visit(begin, min(begin + size, stop)) for begin in begins)
         return list(results) if add is None else [reduce(add, results)]
 
     if not local:
-        rows = -(-n_rows // -(-n_rows // rows)) if n_rows else rows  # no small last block
         return work(0, n_rows)
-    parts = parallel_for(work, n_rows, chunk_size=rows, operations=operations)
+    parts = parallel_for(work, n_rows, chunk_size=size, operations=operations)
     flat = [result for part in parts for result in part]
     return flat if add is None else [reduce(add, flat)]
 
