@@ -18,12 +18,25 @@ def model():
     return found
 
 
+class OnlyConverts:
+    """Converts to an array, and takes part in no NumPy function."""
+
+    __array_function__ = None
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.array, dtype)
+
+
 def test_coefficients_have_the_shape_of_the_frames(model):
     Y = np.random.default_rng(0).standard_normal((2, 5, 4))
     np.testing.assert_allclose(model.analyze(Y), Y @ dct_matrix(4).T)
     assert model.analyze(Y[0]).shape == (5, 4)
     assert model.analyze(Y[:1]).shape == (1, 5, 4)
     np.testing.assert_allclose(model.synthesize(model.analyze(Y)), Y, atol=1e-12)
+    assert model.analyze(OnlyConverts(Y[0])).shape == (5, 4)
     np.testing.assert_allclose(model.synthesize([1.0, 0.0, 0.0, 0.0]), dct_matrix(4)[0])
     for wrong in (np.ones(3), np.array(1.0), np.ones((4, 3))):
         with pytest.raises(ShapeError, match=r"of shape \(\.\.\., 4\)"):

@@ -228,7 +228,7 @@ class TransformNMF(FactorizingEstimator):
         check_is_fitted(self)
         Y = self._input(X)
         coefficients = Y @ self._like(self.transform_, Y).T
-        return coefficients[0] if np.ndim(X) == 2 else coefficients
+        return coefficients[0] if (getattr(X, "ndim", None) or np.asarray(X).ndim) == 2 else coefficients
 
     def synthesize(self, coefficients: Any) -> Any:
         """Return the frames that coefficients represent: the inverse of `analyze`.
@@ -270,7 +270,7 @@ def input_frames(estimator: FactorizingEstimator, X: Any, *, reset: bool) -> Arr
         raise DataTypeError(f"{who} takes dense frames, no sparse or AnnData object; got {type(X).__name__}.")
     refuse_unsupported_types(X, who)
     frame_labels(X, unique=True)
-    if not is_non_numpy(X) and (X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim) < 3:
+    if not is_non_numpy(X) and (getattr(X, "ndim", None) or np.asarray(X).ndim) < 3:
         # The finite entries are checked below, where a wrong one is named by its place.
         rules: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
         X = validate_data(estimator, X, reset=reset, **rules)

@@ -24,8 +24,8 @@ LOWEST_FRACTION = 0.1
 
 
 # Momentum at first, its growth and that of its ceiling after a step that lowered the loss, and by what it is
-# divided after one that raised it: the values for any block updates of Ang, Cohen, Gillis & Hien (2021),
-# Numerical Linear Algebra with Applications 28(5).
+# divided after one that raised it: as in public implementations of the same schedule for any block updates
+# (Ang, Cohen, Gillis & Hien 2021, Numerical Linear Algebra with Applications 28(5)).
 INITIAL, GROWTH, CEILING_GROWTH, DECAY = 0.5, 1.05, 1.01, 1.5
 # Rejected steps in a row after which the momentum stays zero: each of them costs a second iteration.
 MAX_RESTARTS = 4
